@@ -12,10 +12,10 @@ import sys
 from typing import Any
 from uuid import uuid4
 
-import httpx
-from a2a.client import A2ACardResolver, ClientConfig, ClientFactory
-from a2a.types import a2a_pb2 as types
-from google.protobuf.json_format import MessageToDict
+import httpx  # type: ignore[import-not-found]  # as all below, only in the environment of the clients
+from a2a.client import A2ACardResolver, ClientConfig, ClientFactory  # type: ignore[import-not-found]
+from a2a.types import a2a_pb2 as types  # type: ignore[import-not-found]
+from google.protobuf.json_format import MessageToDict  # type: ignore[import-untyped]
 
 BASE = os.environ["GATEWAY_URL"].removesuffix("/v1")
 HEADERS = {"Authorization": f"Bearer {os.environ['GATEWAY_KEY']}"}

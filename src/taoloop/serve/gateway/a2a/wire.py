@@ -147,7 +147,7 @@ class Wire:
 
     def task(self, state: TaskState, text: str, answer: str | None, details: Mapping[str, Any]) -> dict[str, Any]:
         """A task; `text` is what its state is about, and `answer` its artifact."""
-        task = {**self._kind("task"), "id": self.task_id, "contextId": self.context_id}
+        task: dict[str, Any] = {**self._kind("task"), "id": self.task_id, "contextId": self.context_id}
         task["status"] = self._status(state, text)
         task["artifacts"] = [] if answer is None else [self._artifact(answer)]
         return {**task, "metadata": {"taoloop": dict(details)}}
@@ -170,8 +170,8 @@ class Wire:
 
     def artifact_update(self, text: str, *, append: bool, is_last: bool) -> dict[str, Any]:
         """A piece of the answer as an event of a stream; without `append` it replaces what was sent."""
-        update = {"taskId": self.task_id, "contextId": self.context_id, "artifact": self._artifact(text)}
-        update |= {"append": append, "lastChunk": is_last}
+        update: dict[str, Any] = {"taskId": self.task_id, "contextId": self.context_id}
+        update |= {"artifact": self._artifact(text), "append": append, "lastChunk": is_last}
         return self.result({"kind": "artifact-update", **update} if self._is_old else {"artifactUpdate": update})
 
     def result(self, value: Mapping[str, Any]) -> dict[str, Any]:

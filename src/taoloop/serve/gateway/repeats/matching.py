@@ -65,11 +65,12 @@ def run_of_ids(context: RequestContext, body: bytes, key: str, param: str) -> st
     Raises:
         ApiError: the id was used with another body.
     """
-    if "Idempotency-Key" in context.request.headers:  # that goes before the ids
-        return None
+    header = context.request.headers.get("Idempotency-Key")  # it goes before the ids
     try:
-        return context.ledger.run_of_key(RequestIdentity.of(context.owner, context.request.path, body, key))
+        return context.ledger.run_of_key(RequestIdentity.of(context.owner, context.request.path, body, header or key))
     except ApiError as error:
+        if header is not None:
+            raise
         message = f"This `{param}` was used with another body. Send a new one with a new request."
         raise replace(error, message=message, param=param) from None
 
