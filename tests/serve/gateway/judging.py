@@ -59,7 +59,7 @@ class Judge:
 
     async def _begins(self, request: web.Request, response: web.StreamResponse) -> None:
         route = request.match_info.route.resource
-        path = route.canonical if route is not None else ""
+        path = route.canonical if route is not None else request.path
         if path == "/panel" or path.startswith("/panel/"):  # pages for people
             return
         self.judged += 1

@@ -2,12 +2,15 @@
 
 from __future__ import annotations
 
+import http.client
+import json
 from dataclasses import replace
 from typing import Any
+from urllib.parse import urlsplit
 
 from tests.serve.gateway.agui.clients import kinds, run_agui, text_of, user
 from tests.serve.gateway.clients import CALL
-from tests.serve.gateway.conftest import LIMITS, agent, config_of, gateway, upstream
+from tests.serve.gateway.conftest import LIMITS, agent, config_of, gateway, until, upstream
 
 from taoloop.models.settings import Retry
 from taoloop.serve.gateway.auth.keys import new_key
@@ -149,3 +152,19 @@ def test_a_key_without_a_place_is_told_when_to_come_again() -> None:
             assert run_agui(running, headers=ann)[-1]["type"] == "RUN_FINISHED"
             status, error = run_agui(running, "r2", headers=ann)
             assert (status, error["code"]) == (429, "rate_limit_exceeded")
+
+
+def test_a_client_that_lost_its_connection_gets_the_end_of_the_same_run() -> None:
+    replies = [{"text": "It is 8.", "hangs": True}, "It is 8."]
+    with upstream(*replies) as server, gateway(config_of(agent(server), protocols=("agui",))) as running:
+        body = json.dumps({"threadId": "t1", "runId": "r1", "messages": [user("Double 4.")]})
+        address = urlsplit(running.url)
+        connection = http.client.HTTPConnection(address.hostname or "", address.port, timeout=20)
+        connection.request("POST", "/v1/agui/assistant", body, {"Content-Type": "application/json"})
+        assert server.waiting.wait(20)
+        connection.close()
+        until(lambda: [trace.status for trace in running.traces()] == ["stopped"])
+        events = run_agui(running, messages=[user("Double 4.")])
+        assert kinds(events) == ["RUN_STARTED", "MESSAGES_SNAPSHOT", "RUN_FINISHED"]
+        assert events[1]["messages"][-1]["content"] == "It is 8."
+        assert len(running.traces()) == 1
