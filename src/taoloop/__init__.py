@@ -43,6 +43,8 @@ if TYPE_CHECKING:
         Node as Node,
         Person as Person,
     )
+    from taoloop.runtime.live.run_handle import RunHandle as RunHandle, attach as attach
+    from taoloop.runtime.live.run_stream import RunStream as RunStream
     from taoloop.runtime.observation.run_observation import RunIdFilter as RunIdFilter
     from taoloop.runtime.observation.telemetry import Telemetry as Telemetry, instrument as instrument
     from taoloop.tools.function import tool as tool
@@ -78,6 +80,8 @@ __getattr__, __dir__, __all__ = lazy_exports(
         "taoloop.runtime.approvals.request": "ApprovalAnswer ApprovalRequest",
         "taoloop.runtime.chat": "Chat",
         "taoloop.runtime.graph": "END EXIT START Graph Node Person",
+        "taoloop.runtime.live.run_handle": "RunHandle attach",
+        "taoloop.runtime.live.run_stream": "RunStream",
         "taoloop.runtime.observation.run_observation": "RunIdFilter",
         "taoloop.runtime.observation.telemetry": "Telemetry instrument",
         "taoloop.tools.function": "tool",
