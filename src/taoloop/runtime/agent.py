@@ -22,7 +22,7 @@ from taoloop.runtime.engine.clock import new_run_id
 from taoloop.runtime.threads import require_asyncio, run_sync
 
 if TYPE_CHECKING:
-    from taoloop.core.events import Event
+    from taoloop.core.events import AnyEvent
     from taoloop.core.message import Delta, Message
     from taoloop.core.views.transcript import Result
     from taoloop.journals.base import Journal
@@ -40,7 +40,7 @@ if TYPE_CHECKING:
     from taoloop.tools.tool import Tool
     from taoloop.tools.toolbox import LoadProblem, Toolbox
 else:
-    _TYPES = {"core": "Delta Event Message", "models": "DeltaListener", "tools": "LoadProblem Tool Toolbox"}
+    _TYPES = {"core": "AnyEvent Delta Message", "models": "DeltaListener", "tools": "LoadProblem Tool Toolbox"}
     _TYPES["runtime"] = "Approver ImageSource Listener Recovered UndoResult"
     _TYPES["runtime.run_options"] = "ResumeOptions RunOptions StreamedResumeOptions StreamedRunOptions"
     Chat, Result = LazyGeneric("runtime.chat", "Chat"), LazyGeneric("core.views.transcript", "Result")
@@ -347,11 +347,11 @@ class Agent(AgentSettings[Deps, Output]):
         deps: Deps | None = None,
         deltas: Literal[False] = False,
         **options: Unpack[StreamedRunOptions],
-    ) -> RunStream[Output, Event]: ...
+    ) -> RunStream[Output, AnyEvent]: ...
     @overload
     def stream(
         self, task: str, *, deps: Deps | None = None, deltas: Literal[True], **options: Unpack[StreamedRunOptions]
-    ) -> RunStream[Output, Event | Delta]: ...
+    ) -> RunStream[Output, AnyEvent | Delta]: ...
     def stream(
         self, task: str, *, deps: Deps | None = None, deltas: bool = False, **options: Unpack[StreamedRunOptions]
     ) -> RunStream[Output, Any]:
@@ -380,11 +380,11 @@ class Agent(AgentSettings[Deps, Output]):
         deps: Deps | None = None,
         deltas: Literal[False] = False,
         **options: Unpack[StreamedResumeOptions],
-    ) -> RunStream[Output, Event]: ...
+    ) -> RunStream[Output, AnyEvent]: ...
     @overload
     def stream_resume(
         self, run_id: str, *, deps: Deps | None = None, deltas: Literal[True], **options: Unpack[StreamedResumeOptions]
-    ) -> RunStream[Output, Event | Delta]: ...
+    ) -> RunStream[Output, AnyEvent | Delta]: ...
     def stream_resume(
         self, run_id: str, *, deps: Deps | None = None, deltas: bool = False, **options: Unpack[StreamedResumeOptions]
     ) -> RunStream[Output, Any]:
@@ -480,7 +480,7 @@ def _verbose_listener(on_event: Listener | None) -> Listener:
 
     write = sys.stdout.write
 
-    def print_event(event: Event) -> None:
+    def print_event(event: AnyEvent) -> None:
         write(event_text(event))
         if on_event is not None:
             on_event(event)

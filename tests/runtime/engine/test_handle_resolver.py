@@ -14,7 +14,7 @@ from hypothesis import given, strategies as st
 from pydantic import BaseModel
 from tests.sizes import examples
 
-from taoloop import Agent, ApprovalAnswer, ApprovalRequest, Limits, MemoryJournal, ScriptedModel, tool
+from taoloop import Agent, ApprovalAnswer, ApprovalRequest, Limits, MemoryJournal, ScriptedModel, Tool, tool
 from taoloop.config.agent_file import load_policy
 from taoloop.core.cards.tool_card import ErrorCard
 from taoloop.core.decision import Act, Answer, Call, Decision
@@ -142,7 +142,7 @@ class Sent:
             """Delete a file."""
             raise AssertionError(path)
 
-        self.tools = [people, loose, text, boom, coded, count, send, wipe]
+        self.tools: list[Tool] = [people, loose, text, boom, coded, count, send, wipe]
 
 
 def approve(request: ApprovalRequest) -> ApprovalAnswer:

@@ -11,7 +11,7 @@ from typing import Any, Generic, Literal
 
 from typing_extensions import TypeVar
 
-from taoloop.core.events import Event, Status
+from taoloop.core.events import AnyEvent, Status
 from taoloop.core.trace import Trace
 from taoloop.core.views.transcript import Result
 from taoloop.errors import RunHeld, RunNotFound
@@ -62,7 +62,7 @@ class RunHandle(Generic[Output_co]):
             return "running"
         return (await self._load()).status
 
-    async def events(self, *, after: int = -1) -> AsyncGenerator[Event, None]:
+    async def events(self, *, after: int = -1) -> AsyncGenerator[AnyEvent, None]:
         """The events of the run: first those that there are, with a seq above `after`, then each as it comes.
 
         They end where the run ends or waits for a person. Leaving the iteration stops nothing.

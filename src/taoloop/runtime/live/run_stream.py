@@ -10,7 +10,7 @@ from typing import Any, Generic, Self, cast
 from typing_extensions import TypeVar
 
 from taoloop.core.agent_spec import AgentSpec
-from taoloop.core.events import Event, RunStarted
+from taoloop.core.events import AnyEvent, Event, RunStarted
 from taoloop.core.message import Delta
 from taoloop.core.trace import Trace
 from taoloop.core.views.transcript import Result
@@ -29,7 +29,7 @@ RunDriver = Callable[[Listener, DeltaListener | None], Coroutine[Any, Any, Resul
 Output_co = TypeVar("Output_co", default=Any, covariant=True)
 """The value that an answer is."""
 
-Item_co = TypeVar("Item_co", default=Event, covariant=True)
+Item_co = TypeVar("Item_co", default=AnyEvent, covariant=True)
 """What the iteration gives: events, or events and deltas."""
 
 

@@ -5,9 +5,9 @@ from __future__ import annotations
 import asyncio
 from collections.abc import AsyncGenerator
 from contextlib import aclosing, suppress
-from typing import Any
+from typing import Any, cast
 
-from taoloop.core.events import Event
+from taoloop.core.events import AnyEvent, Event
 from taoloop.core.trace import Trace
 from taoloop.errors import RunHeld, RunNotFound
 from taoloop.journals.base import Journal, locks_of
@@ -23,7 +23,7 @@ _PAGE = 500
 
 async def follow_run(
     journal: Journal, run_id: str, trace: Trace, running: asyncio.Task[Any] | None = None
-) -> AsyncGenerator[Event, None]:
+) -> AsyncGenerator[AnyEvent, None]:
     """The events of a run, those that there are and then each as it comes, until it has ended or waits.
 
     `trace`, which is empty, gets each event before it is given. `running` is the task that drives the run, where the
@@ -55,7 +55,7 @@ async def follow_run(
 
 async def _read_new(
     queries: JournalQueries, run_id: str, trace: Trace, running: asyncio.Task[Any] | None
-) -> AsyncGenerator[Event, None]:
+) -> AsyncGenerator[AnyEvent, None]:
     page: list[Event] | None = None
     while page is None or len(page) == _PAGE:
         try:
@@ -68,7 +68,7 @@ async def _read_new(
             return
         for event in page:
             trace.append(event)
-            yield event
+            yield cast("AnyEvent", event)
 
 
 async def _is_driven(journal: Journal, run_id: str) -> bool:
