@@ -1,7 +1,4 @@
-"""Tools: cards with the code behind them, built in or from elsewhere.
-
-Sources of tools are packages of their own: `taoloop.tools.openapi`, `.mcp`, `.sql`, `.documents` and `.web`.
-"""
+"""Tools: cards with the code behind them, built in, or from documents, servers, databases and folders."""
 
 from __future__ import annotations
 
@@ -44,7 +41,6 @@ if TYPE_CHECKING:
         cards_from_functions as cards_from_functions,
         tools_from_functions as tools_from_functions,
     )
-    from taoloop.tools.function import tool as tool
     from taoloop.tools.graphql import GraphqlSource as GraphqlSource, graphql_tools as graphql_tools
     from taoloop.tools.mcp import (
         Change as Change,
@@ -108,7 +104,6 @@ __getattr__, __dir__, __all__ = lazy_exports(
         "taoloop.tools.egress": "EgressClient EgressResponse EgressRules Resolver http_client",
         "taoloop.tools.from_card": "tool_from_card",
         "taoloop.tools.from_functions_json": "FunctionCards cards_from_functions tools_from_functions",
-        "taoloop.tools.function": "tool",
         "taoloop.tools.graphql": "GraphqlSource graphql_tools",
         "taoloop.tools.mcp": (
             "Change McpOAuth McpSandbox McpServer approve_changes close_all close_server log_in log_out "
