@@ -25,7 +25,7 @@ if TYPE_CHECKING:
     from taoloop.core.images import Image as Image
     from taoloop.core.trace import Trace as Trace
     from taoloop.core.views.transcript import Result as Result
-    from taoloop.errors import TaoError as TaoError, ToolError as ToolError
+    from taoloop.errors import AnswerRefused as AnswerRefused, TaoError as TaoError, ToolError as ToolError
     from taoloop.journals.memory import MemoryJournal as MemoryJournal
     from taoloop.journals.sqlite.journal import SqliteJournal as SqliteJournal
     from taoloop.models.scripted import ScriptedModel as ScriptedModel
@@ -35,6 +35,7 @@ if TYPE_CHECKING:
     from taoloop.runtime.agent_settings import RunInfo as RunInfo
     from taoloop.runtime.approvals.request import ApprovalAnswer as ApprovalAnswer, ApprovalRequest as ApprovalRequest
     from taoloop.runtime.chat import Chat as Chat
+    from taoloop.runtime.engine.hooks import Hooks as Hooks, Refusal as Refusal, ToolOutcome as ToolOutcome
     from taoloop.runtime.graph import (
         END as END,
         EXIT as EXIT,
@@ -67,7 +68,7 @@ __getattr__, __dir__, __all__ = lazy_exports(
         "taoloop.core.images": "Image",
         "taoloop.core.trace": "Trace",
         "taoloop.core.views.transcript": "Result",
-        "taoloop.errors": "TaoError ToolError",
+        "taoloop.errors": "AnswerRefused TaoError ToolError",
         "taoloop.journals.memory": "MemoryJournal",
         "taoloop.journals.sqlite.journal": "SqliteJournal",
         "taoloop.models.scripted": "ScriptedModel",
@@ -77,6 +78,7 @@ __getattr__, __dir__, __all__ = lazy_exports(
         "taoloop.runtime.agent_settings": "RunInfo",
         "taoloop.runtime.approvals.request": "ApprovalAnswer ApprovalRequest",
         "taoloop.runtime.chat": "Chat",
+        "taoloop.runtime.engine.hooks": "Hooks Refusal ToolOutcome",
         "taoloop.runtime.graph": "END EXIT START Graph Node Person",
         "taoloop.runtime.observation.run_observation": "RunIdFilter",
         "taoloop.runtime.observation.telemetry": "Telemetry instrument",

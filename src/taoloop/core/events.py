@@ -11,7 +11,7 @@ from taoloop.core.agent_spec import AgentSpec, Limits
 from taoloop.core.cards.tool_card import Tier, ToolCard
 from taoloop.core.decision import Act, Answer, Call, EvidenceGap, PlanStep, Undo as Undo, Undoing as Undoing, Voted  # noqa: PLC0414  # parts
 from taoloop.core.fast_stdlib import fast_constructor
-from taoloop.core.human_input import InputAnswered, Marked
+from taoloop.core.human_input import HookActed, InputAnswered, Marked
 from taoloop.core.images import ImageInfo
 from taoloop.core.message import Message, Purpose, ToolCallText, Usage
 from taoloop.core.policy import Badge as Badge, Policy, Source as Source, TaskAuthority, Verdict as Verdict, VerdictKind  # noqa: PLC0414  # parts
@@ -517,6 +517,7 @@ Fact = (
     | ApprovalGiven
     | ApprovalRefused
     | ActionStarted
+    | HookActed
     | InputAnswered
     | InDoubt
     | DoubtSettled
