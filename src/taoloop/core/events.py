@@ -308,6 +308,8 @@ class ActionStarted:
     """How often the call has been started, from 1."""
     progress: int = 0
     """For a repeated call of an agent, how far the run inside has come; attempts that took it on do not count."""
+    after: str = ""
+    """The error of the attempt before, where the tool itself repeats its calls (`retries`)."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

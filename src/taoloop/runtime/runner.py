@@ -48,6 +48,7 @@ from taoloop.runtime.engine.redacted_stream import RedactedDeltas
 from taoloop.runtime.engine.redaction import RealArguments
 from taoloop.runtime.engine.run_artifacts import RunArtifacts
 from taoloop.runtime.engine.tool_execution import Outcome, execute_tool, fault_of, is_own_cancellation, transact
+from taoloop.runtime.engine.tool_retries import retried
 from taoloop.runtime.texts import TEXTS
 from taoloop.strategies import Strategy
 from taoloop.strategies.termination import on_model_error, remaining_s
@@ -275,19 +276,28 @@ class Runner:
         return DeltaFanout(*listeners)
 
     async def _start_early(self, call_id: str, key: str, tool: Tool, prepared: ValidatedArgs) -> Outcome:
-        context = self._context(tool, call_id, key)
-        timeout_s = remaining_s(self.trace, tool.card.timeout_s)
-        return await execute_tool(
-            tool,
-            prepared.values,
-            call_id,
-            context,
-            timeout_s,
-            self._clock,
-            "",
-            self._clean,
-            self._contexts.report_progress,
-        )
+        return await self._execution(tool, prepared, call_id, self._context(tool, call_id, key))
+
+    def _execution(
+        self, tool: Tool, prepared: ValidatedArgs, call_id: str, context: RunContext | None, key: str = ""
+    ) -> Coroutine[Any, Any, Outcome]:
+        limit_s, progress = remaining_s(self.trace, tool.card.timeout_s), self._contexts.report_progress
+        return execute_tool(tool, prepared.values, call_id, context, limit_s, self._clock, key, self._clean, progress)
+
+    async def _retried(self, call: CallView, tool: Tool, prepared: ValidatedArgs, outcome: Outcome) -> Outcome:
+        """The outcome after the attempts that the tool allows."""
+        call_id = call.requested.call_id
+        key = self._contexts.key(call_id)
+
+        async def begin(started: ActionStarted) -> None:
+            self.note(started)
+            await self.commit()
+
+        def again(attempt: int) -> Coroutine[Any, Any, Outcome]:
+            context = self._context(tool, call_id, attempt=attempt)
+            return self._execution(tool, prepared, call_id, context, "" if tool.card.reads_only else key)
+
+        return await retried(tool, call_id, key, outcome, self.trace, begin, again)
 
     def _context(
         self,
@@ -422,26 +432,16 @@ class Runner:
             context = None
             if tool.context_parameter is not None:
                 context = self._context(tool, call_id, attempt=max(1, call.attempts), parent=parent)
-            timeout_s = remaining_s(self.trace, tool.card.timeout_s)
             if tool.connection_parameter is not None:
-                await self._transact(call, tool, prepared, context, timeout_s)
+                await self._transact(call, tool, prepared, context, remaining_s(self.trace, tool.card.timeout_s))
                 return
             key = self._contexts.key(call_id) if call.attempts else ""
-            outcome = await execute_tool(
-                tool,
-                prepared.values,
-                call_id,
-                context,
-                timeout_s,
-                self._clock,
-                key,
-                self._clean,
-                self._contexts.report_progress,
-            )
+            outcome = await self._execution(tool, prepared, call_id, context, key)
+        outcome = outcome if not tool.retries else await self._retried(call, tool, prepared, outcome)
         if (later := outcome.handed_over or _waiting_child(parent)) is not None:
             self._waiting[call_id] = later
             return
-        if outcome.is_lost and call.attempts and parent is None:
+        if outcome.is_lost and call.attempts and parent is None and not tool.card.reads_only:
             self.note(InDoubt(call_id=call_id, reason=TIMED_OUT))
             await self.commit()
             return

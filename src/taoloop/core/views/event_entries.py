@@ -312,7 +312,7 @@ class _EntryWriter:
 
     def action_started(self, fact: ActionStarted) -> dict[str, Any]:
         title = self._title("started", self._call(fact.call_id), self._say("attempt", n=fact.attempt))
-        return {"tone": "quiet", "title": title, "call_id": fact.call_id}
+        return {"tone": "quiet", "title": title, "texts": [EntryText("", fact.after)], "call_id": fact.call_id}
 
     def question(self, fact: InputAnswered) -> dict[str, Any]:
         content = _data(fact.content) if fact.content else ""
