@@ -12,7 +12,6 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from taoloop.core.agent_spec import AgentSpec, Limits
-from taoloop.core.cards.questions import STARTED_BY
 from taoloop.core.cards.tool_card import Tier
 from taoloop.core.cards.tool_search import PAGING_TOOL
 from taoloop.core.events import Fact, ModelReplied, Resumed, RunStarted
@@ -347,9 +346,9 @@ class BoundAgent:
         after: str | None,
         parent: str | None,
         images: Sequence[Image] = (),
-        people: tuple[str, str] = ("", ""),
+        labels: Mapping[str, str],
     ) -> RunStarted:
-        """The first event of a run, with the conversation that it continues; `people`: for whom it is, who started it.
+        """The first event of a run, with the conversation that it continues.
 
         Raises:
             RunNotFound, RunNotAnswered: `after` names no run, or one without an answer.
@@ -367,7 +366,7 @@ class BoundAgent:
             after=after,
             tainted=untrusted,
             images=tuple(image.info for image in images),
-            labels={name: person for name, person in zip(("user", STARTED_BY), people, strict=True) if person},
+            labels=labels,
         )
 
     async def take_images(self, sources: Sequence[ImageSource]) -> tuple[Image, ...]:
