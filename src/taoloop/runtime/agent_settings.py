@@ -148,7 +148,7 @@ class AgentSettings:
     """What one run may use: steps, errors, tokens, money and time."""
 
     max_steps: int | None = None
-    """Short for `limits=Limits(max_steps=…)`."""
+    """Short for `limits=Limits(max_steps=…)`. Without either a run has 6 steps, or 20 with more than five tools."""
 
     policy: Policy | Profile = "supervised"
     """What the agent may do: the name of a profile (`supervised`, `strict`, `headless`, `autonomous`, `read-only`,

@@ -33,7 +33,7 @@ from taoloop.models.env_file import load_environment_of_script
 from taoloop.policy import CodeRule, needs_intent, reject_unmatchable_rules
 from taoloop.prompts import prompts_for
 from taoloop.runtime.agent_settings import AUTO, AgentSettings, as_tuple, changed_limits
-from taoloop.runtime.agent_toolbox import FINDERS, build_toolbox, with_paging_tool
+from taoloop.runtime.agent_toolbox import FINDERS, build_toolbox, default_limits, with_paging_tool
 from taoloop.runtime.approvals.request import Approver
 from taoloop.runtime.chat import has_untrusted_turns, load_history
 from taoloop.runtime.engine.clock import new_nonce
@@ -274,7 +274,7 @@ class BoundAgent:
             language=language,
             instructions=own.instructions,
             tools=self.toolbox.cards_in(language),
-            limits=own.limits if own.max_steps is None else replace(own.limits, max_steps=own.max_steps),
+            limits=default_limits(changed_limits(own.limits, None, own.max_steps), self.toolbox.cards),
             prompts=prompts_for(
                 language,
                 Path(own.prompts) if isinstance(own.prompts, str) else own.prompts,
@@ -330,7 +330,8 @@ class BoundAgent:
             raise ConfigError(f"The task is {task!r}.", hint="Say in a text what the agent should do.")
         spec = self.spec_for(task)
         if limits is not None or max_steps is not None:
-            spec = replace(spec, limits=changed_limits(spec.limits, limits, max_steps))
+            changed = changed_limits(spec.limits, limits, max_steps)
+            spec = replace(spec, limits=default_limits(changed, self.toolbox.cards))
         if allow is None:
             return spec
         allowed = self.toolbox.allow([*allow, *self.paging_tools])
@@ -497,6 +498,7 @@ class BoundAgent:
                 level = logging.WARNING if is_warning else logging.INFO
                 _LOG.log(level, "run %s continues with %s", trace.run_id, text)
             earlier = earlier if trace.status == "running" else ""  # else the run was left in good order
+            limits = default_limits(limits, trace.agent.tools)
             resumed = Resumed(limits=limits, approved_tiers=approved_tiers, earlier_holder=earlier)
             notes = undo_facts(trace) if changes.new_policy is None else [*undo_facts(trace), policy_note(trace)]
             facts = (changes.recorded_in(resumed), *notes)

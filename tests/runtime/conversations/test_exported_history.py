@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from typing import Any
+
 import pytest
 from tests.pictures import png
 
@@ -20,7 +22,7 @@ def look(at: str) -> str:
 LOOK = {"tool_calls": [{"name": "look", "args": {"at": "mail"}}]}
 
 
-def agent(*replies: object) -> Agent:
+def agent(*replies: Any) -> Agent:
     return Agent(model=ScriptedModel(list(replies)), tools=[look], journal=MemoryJournal())
 
 

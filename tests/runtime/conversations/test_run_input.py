@@ -105,7 +105,7 @@ MESSAGES = st.fixed_dictionaries(
     role=st.sampled_from(["user", "assistant", "tool"]) | VALUES,
     content=st.text() | VALUES,
     tool_calls=st.lists(st.builds(ToolCallText, name=VALUES, arguments=VALUES, id=VALUES), max_size=2).map(tuple),
-)  # type: ignore[arg-type]  # whatever a caller without types passes
+)
 OPTIONS = st.fixed_dictionaries(
     {},
     optional={

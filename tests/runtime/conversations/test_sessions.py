@@ -23,7 +23,7 @@ def order(item: str) -> str:
 ORDER = {"tool_calls": [{"name": "order", "args": {"item": "green tea"}}]}
 
 
-def agent(journal: Journal | str, *replies: object, **options: Any) -> Agent:
+def agent(journal: Journal | str, *replies: Any, **options: Any) -> Agent:
     return Agent(model=ScriptedModel(list(replies) or ["I see."], strict=False), journal=journal, **options)
 
 
@@ -84,8 +84,7 @@ def test_of_two_turns_at_the_same_moment_one_is_taken(kind: str, tmp_path: Path)
     async def work() -> list[Any]:
         journal = MemoryJournal() if kind == "memory" else SqliteJournal(tmp_path / "runs.db")
         state = await session_state(journal, "s", "")
-        turn = {"session": "s", "run_id": state.next_id}
-        first = await agent(journal).run("one", **turn)
+        first = await agent(journal).run("one", session="s", run_id=state.next_id)
         with pytest.raises(RunExists, match="Another turn of the session 's'"), session_error("s"):
             await journal.create(state.next_id)
         after = await session_state(journal, "s", "")

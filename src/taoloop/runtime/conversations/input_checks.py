@@ -46,8 +46,8 @@ def check_names(name: str, value: object) -> None:
     Raises:
         ConfigError: it is something else, such as one text.
     """
-    is_list = isinstance(value, Collection) and not isinstance(value, str | bytes | Mapping)
-    if is_list and all(isinstance(entry, str) for entry in value):
+    entries = value if isinstance(value, Collection) and not isinstance(value, str | bytes | Mapping) else [None]
+    if all(isinstance(entry, str) for entry in entries):
         return
     example = value if isinstance(value, str) else "name"
     raise ConfigError(
