@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass, fields, replace
 from typing import Any, get_args
 
@@ -16,6 +16,11 @@ from taoloop.errors import ConfigError
 
 class DefaultSteps(int):
     """A limit of steps that nobody set: the number, until the tools of an agent are known (`with_default_steps`)."""
+
+    @classmethod
+    def __get_pydantic_core_schema__(cls, source: Any, handler: Callable[[Any], Any]) -> Any:
+        """As any number, for the JSON Schema of agent files."""
+        return handler(int)
 
 
 DEFAULT_MAX_STEPS = DefaultSteps(6)

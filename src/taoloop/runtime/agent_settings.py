@@ -111,7 +111,7 @@ class Handoff:
 
 @dataclass(frozen=True, kw_only=True)
 class AgentSettings:
-    """The settings of an agent. They are checked when the agent is first used, not when it is made."""
+    """The settings of an agent. Names and types are checked when it is made, the rest when it is first used."""
 
     model: str | Model | ModelFunction | Sequence[Reply] | None = None
     """A spec (`offline`, `openai:NAME`, `scripted:FILE` …), a `Model`, a function of (task, trace) that gives the next
@@ -274,6 +274,18 @@ class AgentSettings:
 
     redact: bool = True
     """Whether secrets are replaced. False keeps everything as it is."""
+
+    def __post_init__(self) -> None:
+        """Refuse names that nothing has, and what is no tool; the rest is checked by the first run.
+
+        Raises:
+            ConfigError: a setting cannot be used.
+        """
+        from taoloop.runtime.engine.setting_checks import check_settings  # noqa: PLC0415  # an import needs none
+
+        check_settings(
+            model=self.model, tools=self.tools, dialect=self.dialect, strategy=self.strategy, policy=self.policy
+        )
 
     def handoff_tools(self) -> list[Tool]:
         """The tools by which the agent hands over; an `Agent` has them, settings alone have none."""
