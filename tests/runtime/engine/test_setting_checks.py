@@ -36,4 +36,4 @@ def test_a_wrong_setting_is_found_when_the_agent_is_made(settings: dict[str, Any
 def test_what_may_come_to_be_later_is_left_to_the_first_run() -> None:
     """A key, a file, and the tools of a source."""
     Agent(model="openai:gpt-9", env={}, tools=["read_file"], journal="not/there.db", prompts="not/there")
-    Agent(model=ScriptedModel([]), strategy=SimpleNamespace(name="mine"))  # type: ignore[arg-type]
+    Agent(model=ScriptedModel([]), strategy=SimpleNamespace(name="mine"))
