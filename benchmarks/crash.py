@@ -36,9 +36,9 @@ from taoloop import (
     ApprovalAnswer,
     ApprovalRequest,
     JournalConnection,
+    RunContext,
     ScriptedModel,
     SqliteJournal,
-    ToolContext,
     Trace,
     tool,
 )
@@ -106,26 +106,26 @@ async def look(n: int) -> str:
     return f"saw {n}"
 
 
-def find_transfer(n: int, call: ToolContext) -> str | bool:
+def find_transfer(n: int, call: RunContext) -> str | bool:
     return f"transferred {n}" if World.has(call.idempotency_key) else False
 
 
 @tool(tier="write", probe=find_transfer, parallel=True)
-def transfer(n: int, *, call: ToolContext) -> str:
+def transfer(n: int, *, call: RunContext) -> str:
     """Transfer an amount; the bank can be asked whether it did."""
     World.change(f"transfer {n}", call.idempotency_key)
     return f"transferred {n}"
 
 
 @tool(tier="write", idempotent=True, parallel=True)
-async def put(n: int, *, call: ToolContext) -> str:
+async def put(n: int, *, call: RunContext) -> str:
     """Put a value; the service knows the key."""
     World.change(f"put {n}", call.idempotency_key, once=True)
     return f"put {n}"
 
 
 @tool(tier="write", parallel=True)
-def mail(n: int, *, call: ToolContext) -> str:
+def mail(n: int, *, call: RunContext) -> str:
     """Send a mail; nobody but a person can tell whether it went out."""
     World.change(f"mail {n}", call.idempotency_key)
     return f"mailed {n}"

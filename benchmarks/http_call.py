@@ -23,7 +23,7 @@ from serving import serving
 from taoloop.runtime.engine.clock import SystemClock
 from taoloop.runtime.engine.tool_execution import execute_tool
 from taoloop.tools.openapi import OpenapiSource, openapi_tools
-from taoloop.tools.tool import Tool, ToolContext
+from taoloop.tools.tool import RunContext, Tool
 
 CALLS, ROUNDS = 40, 41
 TARGET_MS = 0.3
@@ -78,7 +78,7 @@ def tool_call(tool: Tool, args: dict[str, Any]) -> Call:
     clock = SystemClock()
 
     async def call() -> object:
-        outcome = await execute_tool(tool, tool.prepare(args).values, "call_1", ToolContext(), 30.0, clock)
+        outcome = await execute_tool(tool, tool.prepare(args).values, "call_1", RunContext(), 30.0, clock)
         assert outcome.observed.ok, outcome.observed.error
         return outcome
 

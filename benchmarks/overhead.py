@@ -17,8 +17,14 @@ from typing import Any
 
 from minimal import minimal_loop
 
-from taoloop import Agent, Limits, MemoryJournal, ScriptedModel, tool
+from taoloop import Agent, Limits, MemoryJournal, RunContext, ScriptedModel, tool
+from taoloop.core.events import RunStarted
 from taoloop.core.message import ModelReply, ToolCallText
+from taoloop.core.trace import Trace
+from taoloop.runtime.approvals.input_requests import InputRequests
+from taoloop.runtime.engine.call_context import CallContexts
+from taoloop.runtime.engine.clock import SystemClock
+from taoloop.runtime.engine.run_artifacts import RunArtifacts
 from taoloop.tools.tool import Tool
 
 UNLIMITED = Limits(max_steps=None, repeat_tell=None, repeat_stop=None)
@@ -46,6 +52,12 @@ async def add_draft(a: int, b: int) -> int:
 def add_in_thread(a: int, b: int) -> int:
     """Add two integers."""
     return a + b
+
+
+@tool
+async def with_context(ctx: RunContext[int]) -> int:
+    """Take a context."""
+    return ctx.deps
 
 
 TOOLS = (add_async, add_inline, add_draft, add_in_thread)
@@ -78,7 +90,7 @@ def taoloop_run(one: Tool, steps: int, *, fresh: bool = False) -> Callable[[], A
 
     async def run() -> None:
         agent = Agent(model=model, tools=[one], limits=UNLIMITED, journal=MemoryJournal()) if fresh else made
-        result = await agent.run("add numbers")
+        result = await agent.run("add numbers", deps=1)
         assert result.status == "completed", result.reason
 
     return run
@@ -97,6 +109,22 @@ def bare_run(steps: int) -> Callable[[], Awaitable[Any]]:
     return run
 
 
+def context_us() -> float:
+    """CPU of making the context of one call, in microseconds."""
+    trace = Trace("r")
+    trace.add(RunStarted(task="add numbers", agent=Agent(model=["x"]).spec_for("add numbers"), nonce="n"), 0.0)
+    inputs, artifacts = InputRequests(trace, None, SystemClock()), RunArtifacts(trace, MemoryJournal())
+    contexts = CallContexts(trace, artifacts, inputs, deps=1, on_delta=None, clean=None)
+    record: Any = (None, None)
+    costs = []
+    for _ in range(20):
+        began = time.process_time()
+        for _ in range(1000):
+            contexts.of_call(with_context, "call_1", record)
+        costs.append((time.process_time() - began) * 1e3)
+    return statistics.median(costs)
+
+
 async def measure() -> dict[str, float]:
     """All figures, in microseconds of CPU per step."""
     figures = {
@@ -107,6 +135,7 @@ async def measure() -> dict[str, float]:
         for steps, repeats in ((10, 200), (1000, 5)):
             figures[f"{one.name}, {steps} steps"] = await cpu_per_step_us(taoloop_run(one, steps), steps, repeats)
     fresh = taoloop_run(add_async, 10, fresh=True)
+    figures["the context of a call"] = context_us()
     figures["add_async, 10 steps, a new agent"] = await cpu_per_step_us(fresh, 10, 200)
     return figures
 
@@ -118,7 +147,7 @@ def main() -> None:
         print(json.dumps(figures))
         return
     for name, value in figures.items():
-        print(f"{name:33} {value:8.1f} µs CPU per step")
+        print(f"{name:33} {value:8.1f} µs CPU{'' if name == 'the context of a call' else ' per step'}")
     for one in TOOLS:
         ratio = figures[f"{one.name}, 1000 steps"] / figures[f"{one.name}, 10 steps"]
         print(f"{one.name:33} {ratio:8.2f} times as much per step at 1,000 steps as at 10")

@@ -27,7 +27,8 @@ modules of this page are all of them. Everything else is internal: it may be ren
 def public_modules() -> list[str]:
     """The modules that declare `__all__`."""
     paths = sorted((SOURCE / "taoloop").rglob("*.py"), key=lambda path: path.with_suffix("").parts)
-    return [_module_name(path) for path in paths if "__all__" in _definitions(path)]
+    declaring = (path for path in paths if "__all__" in path.read_text(encoding="utf-8"))  # the others are not parsed
+    return [_module_name(path) for path in declaring if "__all__" in _definitions(path)]
 
 
 def lazy_names(module: str) -> list[str]:

@@ -28,10 +28,16 @@ os.environ["TAOLOOP_LANG"] = "en"  # the tests read what the command line says, 
 SHARED = Path(__file__).resolve().parent.parent.parent / "shared"
 
 
+def pytest_collection() -> None:
+    """Let no collection of garbage walk through thousands of tests while they are collected: they live to the end."""
+    gc.disable()
+
+
 def pytest_collection_finish() -> None:
-    """Let no collection of garbage walk through thousands of collected tests: they live to the end."""
+    """Nor while they run."""
     gc.collect()
     gc.freeze()
+    gc.enable()
 
 
 @pytest.fixture

@@ -10,8 +10,13 @@ SMALL = "small"
 _SMALLER, _LEAST = 10, 25
 
 
+def is_small() -> bool:
+    """Whether properties are tried in their short form, as they are by default."""
+    return settings.get_current_profile_name() == SMALL
+
+
 def examples(number: int, **options: Any) -> settings:
     """The settings of a property that takes `number` examples: under the profile `small` a tenth, but at least 25."""
-    if settings.get_current_profile_name() == SMALL:
+    if is_small():
         number = min(number, max(number // _SMALLER, _LEAST))
     return settings(max_examples=number, **options)

@@ -24,6 +24,7 @@ from taoloop import errors
 from taoloop.cli.app import COMMENT, Commands, cli, has_examples
 from taoloop.core.text import TextCatalog, chinese_texts
 from taoloop.errors import ToolSourceError, UnknownName
+from taoloop.evals.suites.catalog import shipped_suites
 from taoloop.serve.panel.access import ROLES
 from taoloop.translation import Translator, error_texts, translate_error
 
@@ -147,6 +148,8 @@ def texts_of(package: str) -> frozenset[str]:
         texts |= set(arguments_of(FOLDER / package, {"problem"}, position))
     if package == "cli":
         texts |= set(texts_of_help())
+    if package == "evals":
+        texts |= {suite.description for suite in shipped_suites("en")}
     if package == "serve/panel":
         texts |= set(texts_of_templates(FOLDER / package / "templates")) | set(ROLES)
     if package == "config":  # what a file should be is said by whoever reads it

@@ -19,7 +19,7 @@ from desks.tau_bench import load_desks
 def main() -> int:
     """Run the benchmark and print its figures."""
     parser = argparse.ArgumentParser(prog="python -m desks", description=__doc__)
-    parser.add_argument("--short", action="store_true", help="attacks on every fifth task: some seconds")
+    parser.add_argument("--short", action="store_true", help="every second task, attacks on every fifth: some seconds")
     parser.add_argument("--policies", default=",".join(POLICIES), help="names with commas between them; all by default")
     parser.add_argument("--json", action="store_true", help="with what is behind the figures")
     parser.add_argument("--tau-bench", type=Path, metavar="PATH", help="measure a checkout of tau-bench instead")

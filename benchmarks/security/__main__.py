@@ -16,7 +16,7 @@ import time
 def main() -> int:
     """Run the benchmark and print its figures."""
     parser = argparse.ArgumentParser(prog="python -m security", description=__doc__)
-    parser.add_argument("--short", action="store_true", help="each goal once, four policies: some seconds")
+    parser.add_argument("--short", action="store_true", help="each goal once, three policies: some seconds")
     parser.add_argument("--jobs", type=int, default=1, help="processes")
     parser.add_argument("--policies", default="", help="names with commas between them; all by default")
     parser.add_argument("--json", action="store_true", help="with the runs behind the figures")

@@ -12,7 +12,7 @@ from typing import Any, Literal
 from security.disguise import CARRIERS, SPELLINGS, Carrier, Spelling
 from security.dojo import Goal, Task, all_pairs, all_tasks, goals_of, suites
 from security.people import PEOPLE, Person
-from security.policies import DEFAULT, NONE, POLICIES
+from security.policies import NONE, POLICIES
 from security.runs import Outcome, Theatre
 from security.script import Pins, Timing
 
@@ -109,7 +109,7 @@ class Tally:
 
 def plan(*, short: bool = False, policies: tuple[str, ...] = tuple(POLICIES)) -> list[Job]:
     """All series, the most telling ones last."""
-    chosen = [name for name in ((NONE, DEFAULT, "supervised", "headless") if short else policies) if name in policies]
+    chosen = [name for name in ((NONE, "supervised", "headless") if short else policies) if name in policies]
     jobs = [Job(policy=NONE, kind="attack", obeys=False)] if NONE in chosen else []
     for name in chosen:
         jobs += [Job(policy=name, kind="task"), Job(policy=name, kind="task", person="oracle")]

@@ -11,6 +11,7 @@ import subprocess
 import sys
 from collections.abc import Iterator
 from pathlib import Path
+from typing import Any
 
 import pytest
 
@@ -21,11 +22,13 @@ FAILURES = HERE / "expected-failures.yaml"
 CLIENT = HERE / "conformance_client.py"
 REVISIONS = ("2026-07-28", "2025-11-25")
 QUICK = (
-    "initialize",
     "tools_call",
     "elicitation-sep1034-client-defaults",
     "sse-retry",
     "request-metadata",
+)
+NIGHTLY = (
+    "initialize",
     "http-standard-headers",
     "json-schema-ref-no-deref",
     "json-schema-2020-12-preservation",
@@ -57,11 +60,12 @@ def test_the_server_passes(revision: str, url: str, tmp_path: Path) -> None:
     suite("server", "--url", url, "--requirements", revision, "--expected-failures", str(FAILURES), folder=tmp_path)
 
 
-def client_scenarios() -> list[tuple[str, str]]:
+def client_scenarios() -> list[Any]:
     """The scenarios to run, each with the revision to speak (empty: the suite's choice). One after the other."""
     if not FULL:
-        return [("", scenario) for scenario in QUICK]
-    found = []
+        nightly = (pytest.param("", scenario, marks=pytest.mark.nightly) for scenario in NIGHTLY)
+        return [*(("", scenario) for scenario in QUICK), *nightly]
+    found: list[Any] = []
     for revision in REVISIONS:
         command = [SUITE, "list", "--client", "--requirements", revision]
         listed = subprocess.run(command, capture_output=True, text=True, timeout=60, check=True).stdout

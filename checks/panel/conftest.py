@@ -26,7 +26,10 @@ CHROMIUM = os.environ.get("CHROMIUM") or shutil.which("chromium-headless-shell")
 ARGUMENTS = ("no-sandbox", "disable-gpu", "disable-quic", "disable-background-networking", "disable-component-update")
 
 LANGUAGES = ("en", "zh")
-"""Every page is checked in both; themes and widths change under the open page: `assert_every_look`."""
+"""Every page is checked in both, each night; themes and widths change under the open page: `assert_every_look`."""
+
+QUICK_LANGUAGES = ("en", pytest.param("zh", marks=pytest.mark.nightly))
+"""For pages whose Chinese says nothing more of widths and colours than that of the inbox and of a run."""
 
 WIDTHS = (360, 1280)
 """The narrowest window, and one with room."""

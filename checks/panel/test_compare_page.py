@@ -6,11 +6,11 @@ from functools import partial
 from typing import Any
 
 import pytest
-from checks.panel.conftest import LANGUAGES, Open, assert_every_look, serious_findings
+from checks.panel.conftest import QUICK_LANGUAGES, Open, assert_every_look, serious_findings
 from checks.panel.refunds import HALF, WHOLE, run
 
 
-@pytest.mark.parametrize("language", LANGUAGES)
+@pytest.mark.parametrize("language", QUICK_LANGUAGES)
 def test_the_comparison_is_accessible_and_fits(fill: Any, open_page: Open, language: str) -> None:
     first, second, third = (fill(partial(run, script=script)) for script in (WHOLE, HALF, WHOLE))
     page = open_page("bob", f"/compare?runs={first},{second},{third}", language=language)

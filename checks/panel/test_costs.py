@@ -7,7 +7,7 @@ import re
 from typing import Any
 
 import pytest
-from checks.panel.conftest import LANGUAGES, WIDTHS, Open, assert_every_look
+from checks.panel.conftest import QUICK_LANGUAGES, WIDTHS, Open, assert_every_look
 from tests.serve.panel.spending import spend
 
 from taoloop.journals.sqlite.journal import SqliteJournal
@@ -38,7 +38,7 @@ async def many_runs(journal: SqliteJournal) -> None:
     )
 
 
-@pytest.mark.parametrize("language", LANGUAGES)
+@pytest.mark.parametrize("language", QUICK_LANGUAGES)
 def test_the_page_is_accessible_and_fits(fill: Any, open_page: Open, language: str) -> None:
     fill(many_runs)
     page = open_page("bob", f"/costs?since={days_before(LAST, 29)}", language=language)

@@ -7,7 +7,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from checks.panel.conftest import LANGUAGES, WIDTHS, Open, assert_every_look
+from checks.panel.conftest import QUICK_LANGUAGES, WIDTHS, Open, assert_every_look
 from tests.evals.trial_making import scored, trials
 
 from taoloop.evals.result_files import keep_results
@@ -36,7 +36,7 @@ def _kept(tmp_path: Path, fill: Any) -> None:
     keep_results(results, tmp_path / "runs.db")
 
 
-@pytest.mark.parametrize("language", LANGUAGES)
+@pytest.mark.parametrize("language", QUICK_LANGUAGES)
 @pytest.mark.parametrize("path", ["/evals", f"/evals/{NAME}", f"/evals/{NAME}/trials"])
 def test_the_pages_are_accessible_and_fit(open_page: Open, language: str, path: str) -> None:
     page = open_page("bob", path, language=language)

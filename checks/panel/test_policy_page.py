@@ -5,11 +5,11 @@ from __future__ import annotations
 from typing import Any
 
 import pytest
-from checks.panel.conftest import LANGUAGES, Open, assert_every_look
+from checks.panel.conftest import QUICK_LANGUAGES, Open, assert_every_look
 from checks.panel.refunds import WHOLE, run
 
 
-@pytest.mark.parametrize("language", LANGUAGES)
+@pytest.mark.parametrize("language", QUICK_LANGUAGES)
 def test_changed_verdicts_are_accessible_and_fit(fill: Any, open_page: Open, language: str) -> None:
     run_id = fill(lambda journal: run(journal, WHOLE))
     page = open_page("bob", f"/runs/{run_id}/policy?profile=locked", language=language)

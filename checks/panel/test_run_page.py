@@ -9,7 +9,7 @@ from dataclasses import replace
 from typing import Any
 
 import pytest
-from checks.panel.conftest import LANGUAGES, Open, assert_every_look, assert_fits, serious_findings
+from checks.panel.conftest import LANGUAGES, QUICK_LANGUAGES, Open, assert_every_look, assert_fits, serious_findings
 from tests.core.views.every_fact import FACTS
 from tests.serve.panel.run_samples import HOSTILE, answered, extend, put, started, steps
 
@@ -251,7 +251,7 @@ def test_all_of_it_is_there_without_script(fill: Any, browser: Any, panel: Any) 
     context.close()
 
 
-@pytest.mark.parametrize("language", LANGUAGES)
+@pytest.mark.parametrize("language", QUICK_LANGUAGES)
 def test_a_todo_list_and_a_hand_off_are_accessible_and_fit(fill: Any, open_page: Open, language: str) -> None:
     states = ("done", "in_progress", "open", "dropped")
     todos = [{"text": f"{HOSTILE if state == 'open' else 'Look up May'} {state}", "state": state} for state in states]

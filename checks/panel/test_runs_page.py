@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import Any
 
 import pytest
-from checks.panel.conftest import LANGUAGES, Open, assert_every_look
+from checks.panel.conftest import QUICK_LANGUAGES, Open, assert_every_look
 
 from taoloop import Agent, ScriptedModel
 from taoloop.journals.sqlite.journal import SqliteJournal
@@ -26,7 +26,7 @@ async def run(journal: SqliteJournal, task: str) -> Any:
     return await Agent(model=ScriptedModel(["All done."]), dialect="native", journal=journal).run(task)
 
 
-@pytest.mark.parametrize("language", LANGUAGES)
+@pytest.mark.parametrize("language", QUICK_LANGUAGES)
 def test_the_list_is_accessible_and_fits(fill: Any, open_page: Open, language: str) -> None:
     for task in ("What is 17 times 23?", "把发票 4711 退款", HOSTILE):
         fill(lambda journal, task=task: run(journal, task))

@@ -7,7 +7,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from checks.panel.conftest import LANGUAGES, Open, assert_every_look
+from checks.panel.conftest import QUICK_LANGUAGES, Open, assert_every_look
 from checks.panel.refunds import BROKEN, WHOLE, agent_for, run
 from tests.serve.panel.panels import ServedPanel, served_panel
 
@@ -19,7 +19,7 @@ def panel(tmp_path: Path) -> Iterator[ServedPanel]:
         yield served
 
 
-@pytest.mark.parametrize("language", LANGUAGES)
+@pytest.mark.parametrize("language", QUICK_LANGUAGES)
 def test_the_plan_is_accessible_and_fits(fill: Any, open_page: Open, language: str) -> None:
     run_id = fill(lambda journal: run(journal, WHOLE))
     page = open_page("ada", f"/runs/{run_id}/undo", language=language)

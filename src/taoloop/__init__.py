@@ -21,7 +21,7 @@ if TYPE_CHECKING:
         JournalConnection as JournalConnection,
         ToolCard as ToolCard,
     )
-    from taoloop.core.events import Event as Event
+    from taoloop.core.events import AnyEvent as AnyEvent, Event as Event
     from taoloop.core.images import Image as Image
     from taoloop.core.trace import Trace as Trace
     from taoloop.core.views.transcript import Result as Result
@@ -32,6 +32,7 @@ if TYPE_CHECKING:
     from taoloop.models.settings import Rate as Rate, Retry as Retry
     from taoloop.runtime.after.recovery import recover as recover
     from taoloop.runtime.agent import Agent as Agent
+    from taoloop.runtime.agent_settings import RunInfo as RunInfo
     from taoloop.runtime.approvals.request import ApprovalAnswer as ApprovalAnswer, ApprovalRequest as ApprovalRequest
     from taoloop.runtime.chat import Chat as Chat
     from taoloop.runtime.graph import (
@@ -45,7 +46,12 @@ if TYPE_CHECKING:
     from taoloop.runtime.observation.run_observation import RunIdFilter as RunIdFilter
     from taoloop.runtime.observation.telemetry import Telemetry as Telemetry, instrument as instrument
     from taoloop.tools.function import tool as tool
-    from taoloop.tools.tool import Tool as Tool, ToolContext as ToolContext
+    from taoloop.tools.tool import (
+        RunContext as RunContext,
+        RunUsage as RunUsage,
+        Tool as Tool,
+        ToolContext as ToolContext,
+    )
 
 
 __version__ = "0.1.0"
@@ -57,7 +63,7 @@ __getattr__, __dir__, __all__ = lazy_exports(
     {
         "taoloop.core.agent_spec": "Limits",
         "taoloop.core.cards.tool_card": "ErrorCard ExampleCard JournalConnection ToolCard",
-        "taoloop.core.events": "Event",
+        "taoloop.core.events": "AnyEvent Event",
         "taoloop.core.images": "Image",
         "taoloop.core.trace": "Trace",
         "taoloop.core.views.transcript": "Result",
@@ -68,12 +74,13 @@ __getattr__, __dir__, __all__ = lazy_exports(
         "taoloop.models.settings": "Rate Retry",
         "taoloop.runtime.after.recovery": "recover",
         "taoloop.runtime.agent": "Agent",
+        "taoloop.runtime.agent_settings": "RunInfo",
         "taoloop.runtime.approvals.request": "ApprovalAnswer ApprovalRequest",
         "taoloop.runtime.chat": "Chat",
         "taoloop.runtime.graph": "END EXIT START Graph Node Person",
         "taoloop.runtime.observation.run_observation": "RunIdFilter",
         "taoloop.runtime.observation.telemetry": "Telemetry instrument",
         "taoloop.tools.function": "tool",
-        "taoloop.tools.tool": "Tool ToolContext",
+        "taoloop.tools.tool": "RunContext RunUsage Tool ToolContext",
     },
 )

@@ -50,3 +50,19 @@ def lazy_types(types: Mapping[str, str]) -> dict[str, ForwardRef]:
         for module, names in types.items()
         for name in names.split()
     }
+
+
+class LazyGeneric:
+    """A generic type, for annotations that give it parameters, in a module that is too light to import it.
+
+    Args:
+        module: The module that has it, as it is called within taoloop.
+        name: Its name.
+    """
+
+    def __init__(self, module: str, name: str) -> None:
+        self._module, self._name = module, name
+
+    def __getitem__(self, parameters: Any) -> Any:
+        """The type with these parameters; imports it."""
+        return getattr(__import__(f"taoloop.{self._module}", fromlist=("",)), self._name)[parameters]

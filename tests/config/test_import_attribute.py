@@ -14,6 +14,8 @@ FILES = {
     "explodes": "x = 1\nraise ValueError('at import')\n",
     "unfinished": "def f(:\n",
     "needy": "import not_installed_anywhere\n",
+    "wrongtier": "from taoloop import tool\n\n@tool(tier='wrong')\ndef f(x: str) -> str:\n    'Do it.'\n    return x\n",
+    "nojson": "import json\nx = json.loads('{')\n",
 }
 
 
@@ -46,9 +48,27 @@ def test_an_attribute_of_a_module_in_the_folder_is_found(tmp_path: Path) -> None
         ("explodes:x", "explodes.py:2: loading 'explodes:x' raised ValueError"),
         ("unfinished:x", "unfinished.py:1: loading 'unfinished:x' raised SyntaxError"),
         ("needy:x", "needy.py:1: loading 'needy:x' raised ModuleNotFoundError"),
+        ("wrongtier:f", "wrongtier.py:3: The tool 'f' has tier = 'wrong'. Tiers are: read, draft, write, destructive."),
+        ("nojson:x", "nojson.py:2: loading 'nojson:x' raised JSONDecodeError"),
     ],
 )
 def test_a_source_that_cannot_be_loaded_is_reported(tmp_path: Path, source: str, text: str) -> None:
     with pytest.raises(AgentFileError) as caught:
         load_attribute(source, tmp_path)
     assert text in str(caught.value)
+
+
+def test_a_module_of_taoloop_puts_no_folder_on_the_import_path(tmp_path: Path) -> None:
+    """Its files, such as a `shop.py`, would hide the user's modules of the same name."""
+    path = list(sys.path)
+    load_attribute("taoloop.errors:TaoError", tmp_path)
+    assert sys.path == path
+
+
+def test_a_module_of_another_folder_is_not_taken_for_that_of_this_folder(tmp_path: Path) -> None:
+    other = tmp_path / "other"
+    other.mkdir()
+    (other / "agentcode.py").write_text("agent = 8\n")
+    assert load_attribute("agentcode:agent", tmp_path) == 7
+    with pytest.raises(AgentFileError, match=r"'agentcode' was loaded from .*agentcode.py before, and .*other"):
+        load_attribute("agentcode:agent", other)

@@ -5,7 +5,7 @@ import json
 import pickle
 import sys
 import typing
-from collections.abc import AsyncIterator, Iterator
+from collections.abc import AsyncIterator, Callable, Iterator
 from dataclasses import dataclass, replace
 from datetime import UTC, datetime, timedelta
 from decimal import Decimal
@@ -21,7 +21,7 @@ from taoloop.core.cards.tool_card import ExampleCard, ToolCard
 from taoloop.errors import InvalidArguments, InvalidOutput, ToolDefinitionError, ToolError
 from taoloop.tools.from_card import tool_from_card
 from taoloop.tools.function import is_context, tool
-from taoloop.tools.tool import Tool, ToolContext, handler_is_async
+from taoloop.tools.tool import RunContext, Tool, ToolContext, handler_is_async
 from taoloop.tools.toolbox import Toolbox
 
 
@@ -253,7 +253,8 @@ def test_methods_and_callable_objects_are_tools() -> None:
     for function in (shop.price, partial(Shop.price, shop)):
         made = tool(function)
         assert (made.name, made.card.purpose, set(made.card.parameters)) == ("price", "Say the price.", {"item"})
-    for bought in (shop, partial(shop)):
+    callables: tuple[Callable[..., Any], ...] = (shop, partial(shop))
+    for bought in callables:
         made = tool(bought)
         assert (made.name, made.card.purpose, made.is_async) == ("Shop", "Buy it.", True)
         assert asyncio.run(call(made, {"item": "tea"})) == 3
@@ -282,6 +283,12 @@ def test_what_is_no_function_says_what_to_give_instead(given: Any, message: str,
     "hint",
     [
         ToolContext,
+        RunContext[int],
+        RunContext[dict[str, int]] | None,
+        Annotated[RunContext[int], "the call"],
+        "RunContext[Unknown]",
+        "RunContext[dict[str, list[int]]] | None",
+        "Optional[taoloop.RunContext[Unknown]]",
         ToolContext | None,
         Optional[ToolContext],  # noqa: UP045  # the older way to write it
         Annotated[ToolContext, "the call"],
@@ -308,9 +315,42 @@ def test_the_context_is_known_in_every_way_to_write_it(hint: Any) -> None:
         assert call(one, {"x": 1}) == "c7 1"
 
 
-@pytest.mark.parametrize("hint", ["dict[str, ToolContext]", "MyToolContext", dict[str, ToolContext], int | None, "x"])
+@pytest.mark.parametrize(
+    "hint",
+    [
+        "dict[str, ToolContext]",
+        "RunContext[int] | dict[str, int]",
+        "MyToolContext",
+        dict[str, ToolContext],
+        int | None,
+        "x",
+    ],
+)
 def test_other_types_are_no_context(hint: Any) -> None:
     assert not is_context(hint)
+
+
+def test_the_type_of_the_deps_need_not_be_known_at_run_time() -> None:
+    def f(x: int, ctx: RunContext[Any]) -> int:
+        """Do it."""
+        return x + len(ctx.deps)
+
+    f.__annotations__.update(ctx="RunContext[ImportedForCheckersOnly]", x="int")
+    made = tool(f)
+    assert (made.context_parameter, set(made.card.parameters)) == ("ctx", {"x"})
+    f.__annotations__["x"] = "ImportedForCheckersOnly"
+    with pytest.raises(ToolDefinitionError, match="cannot be resolved: name 'ImportedForCheckersOnly'"):
+        tool(f)
+
+
+def test_an_unknown_option_is_refused_with_the_one_that_may_be_meant() -> None:
+    def f() -> str:
+        """Do it."""
+        return ""
+
+    options: dict[str, Any] = {"purpos": "Do it."}
+    with pytest.raises(ToolDefinitionError, match=r"was given 'purpos'.*Did you mean 'purpose'\?"):
+        tool(**options)(f)
 
 
 def test_a_variadic_context_is_refused() -> None:

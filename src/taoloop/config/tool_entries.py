@@ -20,7 +20,7 @@ from taoloop.config.document import (
     refuse_recursion,
     translate,
 )
-from taoloop.config.import_attribute import load_attribute
+from taoloop.config.import_attribute import definition_context, load_attribute
 from taoloop.config.settings_reader import SettingsReader, fields_of
 from taoloop.core.cards.tool_card import ToolCard
 from taoloop.core.search import suggest_names
@@ -361,7 +361,9 @@ class ToolReader:
     def _code(self, field_path: FieldPath, source: str) -> Tool | ToolSource:
         with error_location(self.document, field_path):
             try:
-                return next(iter(Toolbox([load_attribute(source, self.document.path.parent)])))
+                target = load_attribute(source, self.document.path.parent)
+                with definition_context(target):
+                    return next(iter(Toolbox([target])))
             except ConfigError as error:
                 if not self._spares_others:
                     raise

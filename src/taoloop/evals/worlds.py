@@ -24,7 +24,7 @@ from taoloop.translation import Translator
 
 translate = Translator("evals")
 
-_STATE_SUFFIX, _FILES_FOLDER = ".world.jsonl", "files"
+_STATE_SUFFIX, _NOTES_SUFFIX, _FILES_FOLDER = ".world.jsonl", ".process", "files"
 
 
 class OutsideWrite(NamedTuple):
@@ -158,15 +158,21 @@ class World:
 
 
 def remove_world(folder: Path) -> None:
-    """Remove what there is of a world: its folder, and the file of its state."""
+    """Remove what there is of a world: its folder, the file of its state, and the notes of its processes."""
     with suppress(OSError):  # what is left there hurts nobody
         _state_path(folder).unlink(missing_ok=True)
+        notes_path(folder).unlink(missing_ok=True)
         if folder.exists():
             shutil.rmtree(folder)
 
 
 def _state_path(folder: Path) -> Path:
     return folder.with_name(folder.name + _STATE_SUFFIX)
+
+
+def notes_path(folder: Path) -> Path:
+    """Where the processes of a trial that die on purpose note it: beside the world, which a tool can change."""
+    return folder.with_name(folder.name + _NOTES_SUFFIX)
 
 
 @contextmanager

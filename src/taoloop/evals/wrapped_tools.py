@@ -8,21 +8,21 @@ from dataclasses import replace
 from functools import wraps
 from typing import Any
 
-from taoloop.tools.tool import Tool, ToolContext
+from taoloop.tools.tool import RunContext, Tool
 
 _CONTEXT = "trial_call_context"
 """The parameter that takes the context of a call where the tool's own handler has none."""
 
 
-def _no_result(_context: ToolContext) -> None:
+def _no_result(_context: RunContext) -> None:
     return None
 
 
 def wrapped_tool(
     tool: Tool,
     *,
-    after: Callable[[ToolContext, Any], Any],
-    before: Callable[[ToolContext], Any] = _no_result,
+    after: Callable[[RunContext, Any], Any],
+    before: Callable[[RunContext], Any] = _no_result,
     during: Callable[[], AbstractContextManager[Any]] = nullcontext,
 ) -> Tool:
     """The tool with something around its calls. Models and policies see the same tool: its card stays.

@@ -11,17 +11,17 @@ import sys
 from collections.abc import AsyncIterator, Callable, Collection, Coroutine, Mapping, Sequence
 from contextlib import AbstractAsyncContextManager, suppress
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any, Literal, overload
+from typing import TYPE_CHECKING, Any, Literal, Unpack, overload
 
 from taoloop.core.agent_spec import AgentSpec, Limits
 from taoloop.core.cards.tool_card import Tier
 from taoloop.core.policy import Policy, Profile
-from taoloop.lazy_exports import lazy_types
-from taoloop.runtime.agent_settings import AgentSettings, changed_limits
+from taoloop.lazy_exports import LazyGeneric, lazy_types
+from taoloop.runtime.agent_settings import AgentSettings, Deps, Output, changed_limits
 from taoloop.runtime.threads import require_asyncio, run_sync
 
 if TYPE_CHECKING:
-    from taoloop.core.events import Event
+    from taoloop.core.events import AnyEvent
     from taoloop.core.message import Delta, Message
     from taoloop.core.views.transcript import Result
     from taoloop.journals.base import Journal
@@ -32,25 +32,30 @@ if TYPE_CHECKING:
     from taoloop.runtime.bound_agent import BoundAgent
     from taoloop.runtime.chat import Chat
     from taoloop.runtime.engine.run_artifacts import ImageSource
+    from taoloop.runtime.run_options import ResumeOptions, RunOptions, StreamedRunOptions
     from taoloop.runtime.runner import Listener
     from taoloop.tools.tool import Tool
     from taoloop.tools.toolbox import LoadProblem, Toolbox
 else:
     _TYPES = {
-        "core": "Delta Event Message",
+        "core": "AnyEvent Delta Message",
         "journals": "Journal",
         "models": "DeltaListener",
         "tools": "LoadProblem Tool Toolbox",
     }
-    _TYPES["runtime"] = "Approver Chat ImageSource Listener Recovered Result UndoResult"
+    _TYPES["runtime"] = "Approver ImageSource Listener Recovered UndoResult"
+    _TYPES["runtime.run_options"] = "ResumeOptions RunOptions StreamedRunOptions"
+    Chat, Result = LazyGeneric("runtime.chat", "Chat"), LazyGeneric("core.views.transcript", "Result")
     globals().update(lazy_types(_TYPES))
 
 
 @dataclass(frozen=True, kw_only=True, init=False)  # that of the settings, whose module knows their types
-class Agent(AgentSettings):
+class Agent(AgentSettings[Deps, Output]):
     """An agent: its settings (see `AgentSettings`), and the runs that it makes.
 
     It is frozen, so one agent can serve any number of runs at once; `dataclasses.replace` makes another one of it.
+    `Agent[Deps, Output]` says what its runs are given and what their answers are; both follow from `deps_type` and
+    `output_type`. Where they do not (a union, a `Literal`), name them: `agent: Agent[Shop, int | str] = Agent(…)`.
 
     Raises:
         ConfigError: at the first run or at `spec_for`, when a name is unknown or a key is missing.
@@ -60,6 +65,7 @@ class Agent(AgentSettings):
         self,
         task: str,
         *,
+        deps: Deps | None = None,
         max_steps: int | None = None,
         limits: Limits | None = None,
         allow: Sequence[str] | None = None,
@@ -75,13 +81,13 @@ class Agent(AgentSettings):
         verbose: bool = False,
         on_event: Listener | None = None,
         on_delta: DeltaListener | None = None,
-    ) -> Result:
+    ) -> Result[Output]:
         """Run a task to its end, or until it must wait for a person.
 
-        `max_steps` and `limits` replace the agent's own; `allow` names the only tools that this run may call; `verbose`
-        prints each step; `on_event` is called with every event once the journal has it, `on_delta` with each piece of a
-        reply as the model writes it. A cancellation ends the run as `stopped`, and is raised again.
-
+        `deps` is what the program gives the tools and instructions of this run (`RunContext.deps`), recorded nowhere;
+        None: those of `make_deps`. `max_steps` and `limits` replace the agent's own; `allow` names the only tools that
+        it may call; `verbose` prints each step; `on_event` is called with every event once the journal has it,
+        `on_delta` with each piece of a reply. A cancellation ends the run as `stopped`, and is raised again.
         `images` belong to the task: each the path of a PNG, JPEG, GIF or WebP file, its bytes, or an `Image`; together
         at most 20 with 20 MB. What is to be read in them authorises nothing: policies go by the words of the task.
         `user` is the person for whom the run is and whose logins tools use; empty: whoever uses this machine.
@@ -95,8 +101,7 @@ class Agent(AgentSettings):
         Raises:
             ConfigError, ImageError: something about the agent or an option is wrong; no run was started.
             RunNotFound, RunNotAnswered: `after` (or `lessons_from`) names no run, or one without an answer.
-            JournalError: the journal cannot keep the trace.
-            ScriptUnused: the run completed, but its scripted model has replies left.
+            JournalError, ScriptUnused: the journal cannot keep the trace; its scripted model has replies left.
         """
         from taoloop.runtime.conversations.run_input import RunInput, begin_run  # noqa: PLC0415  # loads the runtime
 
@@ -115,12 +120,13 @@ class Agent(AgentSettings):
             session=session,
             lessons_from=lessons_from,
         )
-        return await begin_run(self, run_input, _verbose_listener(on_event) if verbose else on_event, on_delta)
+        return await begin_run(self, run_input, _verbose_listener(on_event) if verbose else on_event, on_delta, deps)
 
     async def resume(
         self,
         run_id: str,
         *,
+        deps: Deps | None = None,
         max_steps: int | None = None,
         limits: Limits | None = None,
         approved_tiers: tuple[Tier, ...] | None = None,
@@ -130,10 +136,11 @@ class Agent(AgentSettings):
         verbose: bool = False,
         on_event: Listener | None = None,
         on_delta: DeltaListener | None = None,
-    ) -> Result:
+    ) -> Result[Output]:
         """Resume a run that was stopped, reached a limit, waits for a person, or lost its process.
 
-        The run keeps its own description (prompts, dialect, policy); model, tools and approver are this agent's.
+        The run keeps its own description (prompts, dialect, policy); model, tools and approver are this agent's. `deps`
+        as in `run`: those of the process before are gone with it.
         `policy` takes the place of the run's from here on: the model is told which calls the one before denied, and
         what it requests is judged by the new one. Calls that were not started are judged again then, as are those of a
         tool that has changed; earlier answers to them are void. A run that a live process is at work on is left to it.
@@ -146,7 +153,8 @@ class Agent(AgentSettings):
             RunHeld: a process is at work on it.
             RunNotResumable: it completed.
             UnknownName: this agent lacks a tool of the run.
-            ConfigError: a tool of the run has a stricter tier now, or the run cannot take over `policy`.
+            ConfigError: a tool of the run has a stricter tier now, the run cannot take over `policy`, or `deps` do not
+                fit.
         """
         bound = self._bound_agent
         async with bound.open_journal() as journal:
@@ -162,9 +170,10 @@ class Agent(AgentSettings):
                 take_over=take_over,
                 kill_holder=kill_holder,
                 policy=policy,
+                deps=deps,
             )
 
-    async def learn_from(self, run_id: str, why: str, *, by: str = "user") -> Result:
+    async def learn_from(self, run_id: str, why: str, *, by: str = "user") -> Result[Output]:
         """Have a lesson written of a completed run whose answer is wrong, for the next attempt at the same task.
 
         `why` is what somebody or a test found wrong with it, and `by` who. The run keeps its answer, and its reason
@@ -193,23 +202,27 @@ class Agent(AgentSettings):
         *,
         at: int,
         edit: Mapping[str, Any] | None = None,
+        deps: Deps | None = None,
         max_steps: int | None = None,
         limits: Limits | None = None,
         approved_tiers: tuple[Tier, ...] | None = None,
         verbose: bool = False,
         on_event: Listener | None = None,
         on_delta: DeltaListener | None = None,
-    ) -> Result:
+    ) -> Result[Output]:
         """Make a new run that is `run_id` up to step `at`, and decide that step again, or as `edit` says.
 
         What was done in the copied steps is neither repeated nor undone; `taoloop.runtime.after.fork` lists the edits.
+        `deps` as in `run`.
 
         Raises:
             RunNotFound: the journal has no such run.
-            ConfigError: there is no such step, or the edit does not fit.
+            ConfigError: there is no such step, or the edit or `deps` do not fit.
         """
         from taoloop.runtime.after.fork import fork_for  # noqa: PLC0415  # loads the schema machinery
+        from taoloop.runtime.engine.run_dependencies import check_deps  # noqa: PLC0415  # loads the runtime
 
+        check_deps(self, deps)
         async with self._bound_agent.open_journal() as journal:
             trace = await fork_for(
                 self,
@@ -221,7 +234,7 @@ class Agent(AgentSettings):
                 max_steps=max_steps,
                 approved_tiers=approved_tiers,
             )
-            return await self.resume(trace.run_id, verbose=verbose, on_event=on_event, on_delta=on_delta)
+            return await self.resume(trace.run_id, deps=deps, verbose=verbose, on_event=on_event, on_delta=on_delta)
 
     async def undo(
         self,
@@ -235,11 +248,13 @@ class Agent(AgentSettings):
         approver: Approver | None = None,
         take_over: bool = False,
         kill_holder: bool = False,
+        deps: Deps | None = None,
     ) -> UndoResult:
         """Take back what a run did after step `to_step`, the last effect first (`taoloop.runtime.after.undo`).
 
         `agreed_by` names who agreed to the whole plan; without one each call is put before `approver`. `tools` are
-        compensations that are none of the agent's tools. `take_over` and `kill_holder` as in `resume`.
+        compensations that are none of the agent's tools, and get `deps` as in `run`. `take_over` and `kill_holder` as
+        in `resume`.
 
         Raises:
             RunNotFound: the journal has no such run.
@@ -260,19 +275,23 @@ class Agent(AgentSettings):
                 approver=approved_by(agreed_by) if agreed_by else approver,
                 take_over=take_over,
                 kill_holder=kill_holder,
+                deps=deps,
             )
 
-    def chat(self, after: str | None = None, *, session: str = "", user: str = "") -> Chat:
+    def chat(
+        self, after: str | None = None, *, session: str = "", user: str = "", deps: Deps | None = None
+    ) -> Chat[Deps, Output]:
         """A conversation: each run sees the tasks and answers of those before it, from the run `after` on.
 
-        With a `session` it is the conversation of this `user` that has this id in the journal, or a new one.
+        With a `session` it is the conversation of this `user` that has this id in the journal, or a new one. `deps` are
+        those of each of its runs.
 
         Raises:
             ConfigError: an id or a name cannot be one, or both `after` and `session` are given.
         """
         from taoloop.runtime.chat import Chat  # noqa: PLC0415  # loads the runtime
 
-        return Chat(self, after, session=session, user=user)
+        return Chat(self, after, session=session, user=user, deps=deps)
 
     def open_journal(self) -> AbstractAsyncContextManager[Journal]:
         """The journal of its runs, open as long as the block runs.
@@ -320,29 +339,40 @@ class Agent(AgentSettings):
 
         return handoff_tools(self)
 
-    def run_sync(self, task: str, **options: Any) -> Result:
+    def run_sync(self, task: str, *, deps: Deps | None = None, **options: Unpack[RunOptions]) -> Result[Output]:
         """`run` for code that is not async; works inside a running loop too (a notebook), in a thread of its own."""
-        return run_sync(lambda: self._in_own_loop(self.run(task, **options)))
+        return run_sync(lambda: self._in_own_loop(self.run(task, deps=deps, **options)))
 
-    def resume_sync(self, run_id: str, **options: Any) -> Result:
+    def resume_sync(self, run_id: str, *, deps: Deps | None = None, **options: Unpack[ResumeOptions]) -> Result[Output]:
         """`resume` for code that is not async."""
-        return run_sync(lambda: self._in_own_loop(self.resume(run_id, **options)))
+        return run_sync(lambda: self._in_own_loop(self.resume(run_id, deps=deps, **options)))
 
     @overload
-    def stream(self, task: str, *, deltas: Literal[False] = False, **options: Any) -> AsyncIterator[Event]: ...
+    def stream(
+        self,
+        task: str,
+        *,
+        deps: Deps | None = None,
+        deltas: Literal[False] = False,
+        **options: Unpack[StreamedRunOptions],
+    ) -> AsyncIterator[AnyEvent]: ...
     @overload
-    def stream(self, task: str, *, deltas: Literal[True], **options: Any) -> AsyncIterator[Event | Delta]: ...
-    async def stream(self, task: str, *, deltas: bool = False, **options: Any) -> AsyncIterator[Event | Delta]:
+    def stream(
+        self, task: str, *, deps: Deps | None = None, deltas: Literal[True], **options: Unpack[StreamedRunOptions]
+    ) -> AsyncIterator[AnyEvent | Delta]: ...
+    async def stream(
+        self, task: str, *, deps: Deps | None = None, deltas: bool = False, **options: Unpack[StreamedRunOptions]
+    ) -> AsyncIterator[AnyEvent | Delta]:
         """The events of a run as they happen; the last one is `finished`, or `paused` where the run waits.
 
         `deltas`: between them also the pieces of each reply while the model writes it. Leaving the iteration early
         stops the run.
         """
         require_asyncio()
-        queue: asyncio.Queue[Event | Delta | None] = asyncio.Queue()
+        queue: asyncio.Queue[AnyEvent | Delta | None] = asyncio.Queue()
         if deltas:
             options["on_delta"] = queue.put_nowait
-        running = asyncio.create_task(self.run(task, on_event=queue.put_nowait, **options))
+        running = asyncio.create_task(self.run(task, deps=deps, on_event=queue.put_nowait, **options))
         running.add_done_callback(lambda _: queue.put_nowait(None))
         try:
             while (event := await queue.get()) is not None:
@@ -393,7 +423,7 @@ class Agent(AgentSettings):
         """Close connections: those of a model that was named by its spec, and of the agents among the tools."""
         await self._bound_agent.close()
 
-    async def _in_own_loop(self, running: Coroutine[Any, Any, Result]) -> Result:
+    async def _in_own_loop(self, running: Coroutine[Any, Any, Result[Output]]) -> Result[Output]:
         """Close the connections of the models, which belong to this loop, before the loop ends."""
         try:
             return await running
@@ -407,7 +437,7 @@ def _verbose_listener(on_event: Listener | None) -> Listener:
 
     write = sys.stdout.write
 
-    def print_event(event: Event) -> None:
+    def print_event(event: AnyEvent) -> None:
         write(event_text(event))
         if on_event is not None:
             on_event(event)

@@ -2,16 +2,26 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Awaitable, Callable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, Literal, get_args
+from types import UnionType
+from typing import (
+    TYPE_CHECKING,
+    Any,
+    Generic,
+    Literal,
+    _SpecialForm as SpecialForm,  # what type checkers take `Literal[…]` for as a value
+    get_args,
+)
+
+from typing_extensions import TypeVar
 
 from taoloop.core.agent_spec import Limits
 from taoloop.core.cards.tool_card import Tier
 from taoloop.core.policy import EvidenceMode, Policy, Profile
 from taoloop.errors import ConfigError, UnknownName
-from taoloop.lazy_exports import lazy_types
+from taoloop.lazy_exports import LazyGeneric, lazy_types
 from taoloop.models.settings import ModelEndpoint, Rate, Retry
 from taoloop.runtime.engine.clock import Clock, SystemClock
 
@@ -26,10 +36,11 @@ if TYPE_CHECKING:
     from taoloop.runtime.engine.run_artifacts import Describer
     from taoloop.runtime.observation.telemetry import Telemetry
     from taoloop.strategies import Strategy
-    from taoloop.tools.tool import Tool
+    from taoloop.tools.tool import RunContext, Tool
     from taoloop.tools.toolbox import ToolFolder
 else:
     _TYPES = {"journals": "Journal", "models": "Model ModelFunction Price Reply", "policy": "CodeRule"}
+    RunContext = LazyGeneric("tools.tool", "RunContext")
     globals().update(
         lazy_types(
             {
@@ -42,6 +53,12 @@ else:
             }
         )
     )
+
+Deps = TypeVar("Deps", default=Any)
+"""What the program gives a run (`deps`), the type of which is `deps_type`."""
+
+Output = TypeVar("Output", default=Any)
+"""The value that an answer is (`Result.output`), the type of which is `output_type`."""
 
 AUTO = "auto"
 """The value of `language` that follows the task."""
@@ -109,9 +126,31 @@ class Handoff:
         return self.team[self.agent]
 
 
+@dataclass(frozen=True, slots=True, kw_only=True)
+class RunInfo:
+    """The run for which dependencies are made (`make_deps`)."""
+
+    run_id: str
+    """Its id."""
+
+    user: str
+    """The person for whom it is; empty: whoever uses this machine."""
+
+    task: str
+    """What it is asked to do."""
+
+    agent: str
+    """The name of its agent."""
+
+
 @dataclass(frozen=True, kw_only=True)
-class AgentSettings:
-    """The settings of an agent. Names and types are checked when it is made, the rest when it is first used."""
+class AgentSettings(Generic[Deps, Output]):
+    """The settings of an agent. Names and types are checked when it is made, the rest when it is first used.
+
+    Raises:
+        UnknownName: there is no such setting, model, dialect or strategy.
+        ConfigError: a setting cannot be used.
+    """
 
     model: str | Model | ModelFunction | Sequence[Reply] | None = None
     """A spec (`offline`, `openai:NAME`, `scripted:FILE` …), a `Model`, a function of (task, trace) that gives the next
@@ -124,8 +163,22 @@ class AgentSettings:
     name: str = "agent"
     """What the agent is called in traces, in lists of runs, and as a tool of another agent."""
 
-    instructions: str = ""
-    """What the system prompt says about the agent's job, beside the rules of its dialect."""
+    instructions: str | Callable[[RunContext[Deps]], str | Awaitable[str]] = ""
+    """What the system prompt says about the agent's job, beside the rules of its dialect. A function, which may be
+    async, is called once when a run begins; what it gives is in the run's description, so that a resume and a replay
+    see the same. A plain function runs in the event loop and should return at once."""
+
+    deps_type: type[Deps] | UnionType | None = None
+    """The type of what a run is given for its tools (`deps`): a run without it, or with something else, does not begin.
+    None: anything, or nothing."""
+
+    make_deps: Callable[[RunInfo], Deps | Awaitable[Deps]] | None = None
+    """Makes the dependencies of a run that is given none, from whom it is for: `tao resume`, `recover`, the gateway.
+    May be async."""
+
+    record_deps: Callable[[Deps], Mapping[str, Any]] | None = None
+    """What of the dependencies the trace records when a run begins, as a JSON object. None: nothing; without secrets
+    (`redact`) in any case."""
 
     description: str = ""
     """What the agent is for, in a sentence or two: agents that may hand over to it go by it."""
@@ -231,7 +284,7 @@ class AgentSettings:
     memory: str | Path | None = None
     """The file of the memory tools (`remember`, `recall`)."""
 
-    output_type: Any = None
+    output_type: type[Output] | UnionType | SpecialForm | Mapping[str, Any] | None = None
     """Makes the answer data: a pydantic model, any type that pydantic can validate (a dataclass, `list[int]`,
     `Literal["yes", "no"]` …), or a JSON Schema as a dict. An answer that does not fit is sent back once."""
 
@@ -287,9 +340,27 @@ class AgentSettings:
             model=self.model, tools=self.tools, dialect=self.dialect, strategy=self.strategy, policy=self.policy
         )
 
+    if not TYPE_CHECKING:  # type checkers have the signature of the settings
+
+        def __new__(cls, *_: Any, **settings: Any) -> Any:
+            """Refuse what is no setting, with the one that may be meant."""
+            known = cls.__dataclass_fields__
+            if not settings.keys() <= known.keys():
+                name = next(name for name in settings if name not in known)
+                raise _unknown_setting(name, tuple(known))
+            return super().__new__(cls)
+
     def handoff_tools(self) -> list[Tool]:
         """The tools by which the agent hands over; an `Agent` has them, settings alone have none."""
         return []
+
+
+def _unknown_setting(name: str, known: tuple[str, ...]) -> UnknownName:
+    from taoloop.core.search import suggest_names  # noqa: PLC0415  # few names are misspelt
+
+    near = suggest_names(name, known, at_most=1)
+    hint = f"Did you mean {near[0]!r}?" if near else ""
+    return UnknownName("setting of an agent", name, () if near else known, hint=hint)
 
 
 def as_tuple(tiers: Any) -> Any:

@@ -8,8 +8,7 @@ from contextlib import AbstractAsyncContextManager
 from copy import copy
 from dataclasses import replace
 from functools import cached_property
-from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 from taoloop.core.agent_spec import AgentSpec, Limits
 from taoloop.core.cards.tool_card import Tier
@@ -18,36 +17,37 @@ from taoloop.core.events import Fact, ModelReplied, Resumed, RunStarted
 from taoloop.core.handles import READER
 from taoloop.core.images import Image
 from taoloop.core.message import Message
-from taoloop.core.policy import Policy, Profile, plain_policy, with_pin
+from taoloop.core.policy import Policy, Profile, plain_policy
 from taoloop.core.redaction.redactor import Redactor
 from taoloop.core.text import language_of, replace_surrogates
 from taoloop.core.trace import Trace
 from taoloop.core.views.plans import MAKE_PLAN, RUN_STEP
 from taoloop.core.views.transcript import Result
-from taoloop.dialects import get_dialect
 from taoloop.errors import ConfigError, RunNotResumable
 from taoloop.journals.base import Artifact, Journal, Lease
 from taoloop.journals.memory import MemoryJournal
-from taoloop.models.base import DeltaListener, Model, is_language_model
+from taoloop.models.base import DeltaListener, Model
 from taoloop.models.env_file import load_environment_of_script
-from taoloop.policy import CodeRule, needs_intent, reject_unmatchable_rules
-from taoloop.prompts import prompts_for
-from taoloop.runtime.agent_settings import AUTO, AgentSettings, as_tuple, changed_limits
+from taoloop.policy import CodeRule, reject_unmatchable_rules
+from taoloop.runtime.agent_settings import AUTO, AgentSettings, RunInfo, changed_limits
 from taoloop.runtime.agent_toolbox import FINDERS, build_toolbox, default_limits, with_paging_tool
 from taoloop.runtime.approvals.request import Approver
 from taoloop.runtime.chat import has_untrusted_turns, load_history
+from taoloop.runtime.engine.agent_description import describe_agent, policy_of_runs
 from taoloop.runtime.engine.clock import new_nonce
 from taoloop.runtime.engine.redaction import redactor_for
 from taoloop.runtime.engine.run_artifacts import ImageSource, RunArtifacts, first_artifacts, take_images
+from taoloop.runtime.engine.run_dependencies import declared_deps, inherited_deps, instructions_of, resolve_deps
 from taoloop.runtime.engine.tool_execution import require_transactions
 from taoloop.runtime.journal_access import acquire_run, open_journal, require_open, run_lock
 from taoloop.runtime.observation.run_observation import observe_run
 from taoloop.runtime.plan_steps import with_plan_tools
 from taoloop.runtime.resume_facts import AgentChanges, agent_changes, policy_note, replacing_policy, undo_facts
 from taoloop.runtime.runner import Listener, Runner
-from taoloop.runtime.tool_source import LoadedEntries, resolve_sources, sources_in
-from taoloop.strategies import PlanExecute, Strategy, get_strategy, rules_of
+from taoloop.runtime.tool_source import LoadedEntries, resolve_sources
+from taoloop.strategies import PlanExecute, Strategy, get_strategy
 from taoloop.strategies.plan_execute import PLAN_STEP
+from taoloop.tools.tool import RunContext
 from taoloop.tools.toolbox import LoadProblem, Toolbox
 
 if TYPE_CHECKING:
@@ -159,7 +159,11 @@ class BoundAgent:
     @cached_property
     def step_agent(self) -> BoundAgent:
         """Carries out the steps of its plans: the same agent, with the rules of the run around it, but for the plan."""
-        agent = BoundAgent(replace(self.settings, strategy=PLAN_STEP, output_type=None, handoffs=(), rules=()))
+        own = self.settings
+        plain = "" if callable(own.instructions) else own.instructions  # a step has those of the run that planned
+        agent = BoundAgent(
+            replace(own, strategy=PLAN_STEP, output_type=None, handoffs=(), rules=(), instructions=plain)
+        )
         tools = [tool for tool in self.own_toolbox if tool.name not in (MAKE_PLAN, RUN_STEP)]
         agent.__dict__.update(_built_model=self._built_model, toolbox=Toolbox(tools), redactor=self.redactor)
         return agent
@@ -261,58 +265,15 @@ class BoundAgent:
         return spec
 
     def _spec_in(self, language: str) -> AgentSpec:
-        own, policy = self.settings, self._policy_of_runs()
-        dialect = get_dialect(own.dialect or self.model.dialect)
-        temperature, top_p = own.temperature, own.top_p
-        if temperature is None and top_p is None:
-            temperature, top_p = SAMPLING.get(dialect.name, (None, None))
-        return AgentSpec(
-            name=own.name,
-            model=self.model.spec,
-            dialect=dialect.name,
-            strategy=self.strategy.name,
-            language=language,
-            instructions=own.instructions,
+        return describe_agent(
+            self.settings,
+            language,
+            model=self.model,
+            strategy=self.strategy,
+            policy=policy_of_runs(self.policy, self.model, self.toolbox.cards),
             tools=self.toolbox.cards_in(language),
-            limits=default_limits(changed_limits(own.limits, None, own.max_steps), self.toolbox.cards),
-            prompts=prompts_for(
-                language,
-                Path(own.prompts) if isinstance(own.prompts, str) else own.prompts,
-                dialect.name,
-                *rules_of(self.strategy),
-                output=self.output_validator is not None,
-                pin=policy.pin == "model",
-                handles=policy.observations == "handles",
-                evidence=own.evidence != "off",
-            ),
-            policy=policy,
-            approved_tiers=as_tuple(own.approved_tiers),
-            closing_turn=own.closing_turn,
-            repair_turns=own.repair_turns,
-            temperature=temperature,
-            top_p=top_p,
-            max_output_tokens=own.max_output_tokens,
-            context_tokens=own.context_tokens,
-            model_timeout_s=own.model_timeout_s,
-            early_reads=own.early_reads,
-            keep_thinking=own.keep_thinking,
-            source=own.source,
-            workspace=str(own.workspace) if own.workspace is not None else None,
-            memory=str(own.memory) if own.memory is not None else None,
-            tools_from=tuple(dict.fromkeys(source.given_as for source in sources_in(own.tools) if source.given_as)),
-            policy_from=own.policy_from,
-            evidence=own.evidence,
             output_schema=self.output_validator.schema if self.output_validator is not None else None,
-            graph=getattr(self.strategy, "description", None),  # which only that of a graph has
         )
-
-    def _policy_of_runs(self) -> Policy:
-        """The policy with which a run starts. How the intent of the task is determined is decided here."""
-        policy = self.policy
-        if policy.pin != "auto":
-            return policy
-        asks = is_language_model(self.model) and any(needs_intent(policy, card) for card in self.toolbox.cards)
-        return with_pin(policy, "model" if asks else "keywords")
 
     # Its runs
 
@@ -430,18 +391,21 @@ class BoundAgent:
         approver: Approver | None = None,
         redactor: Redactor | None = None,
         rules: Sequence[CodeRule] = (),
+        deps: Any = None,
     ) -> Result:
         """Start the run of `trace` (which is empty) in an open journal, and drive it.
 
         `decision` is the first decision if it was made in advance: secrets in it are only used for its call. `images`
         are those that `started` names, with their bytes; those of the run before (`after`) are in the journal.
         `redactor` knows further secrets, such as those of a parent run; `rules` are asked before the agent's own.
-        `lessons_from`: runs whose lessons it reads.
+        `lessons_from`: runs whose lessons it reads. `deps` are what tools get; None: what the agent makes for it.
 
         Raises:
             RunExists: the journal has a run of that id.
+            ConfigError: the dependencies do not fit, or the instructions cannot be made of them; nothing was stored.
         """
         require_transactions(journal, self.toolbox)
+        started, deps = await self._with_deps(trace.run_id, started, deps)
         first = await first_artifacts(journal, started, images) if started.images or started.history else ()
         facts: list[Fact] = [started] if decision is None else [started, decision]
         most = getattr(self.strategy, "lessons", 0)
@@ -452,8 +416,24 @@ class BoundAgent:
         lease = await getattr(journal, "begin", journal.create)(trace.run_id)  # one with the first append, if it can
         with run_lock(journal, lease), observe_run(self.settings, trace, started.agent, listener) as listener:
             return await self._drive(
-                trace, lease, journal, listener, on_delta, started.agent, approver, redactor, facts, first, rules
+                trace, lease, journal, listener, on_delta, started.agent, approver, redactor, facts, first, rules, deps
             )
+
+    async def _with_deps(self, run_id: str, started: RunStarted, deps: Any) -> tuple[RunStarted, Any]:
+        """The first event of a run with what it owes to its dependencies, and these."""
+        own, user = self.settings, started.labels.get("user", "")
+        deps = await resolve_deps(own, deps, RunInfo(run_id=run_id, user=user, task=started.task, agent=own.name))
+        if callable(own.instructions):
+            context = RunContext(deps=deps, run_id=run_id, task=started.task, user=user, call_id="")
+            parts = (await instructions_of(own, context), started.agent.instructions)
+            instructions = "\n\n".join(filter(None, parts))
+            started = replace(started, agent=replace(started.agent, instructions=instructions))
+        declared = declared_deps(own, deps)
+        return replace(started, deps=declared) if declared else started, deps
+
+    def inherited_deps(self, deps: Any) -> Any:
+        """The dependencies of the run around one of this agent's, if it can take them; else None."""
+        return inherited_deps(self.settings, deps)
 
     async def continue_run(
         self,
@@ -471,13 +451,15 @@ class BoundAgent:
         take_over: bool = True,
         kill_holder: bool = False,
         policy: Policy | Profile | None = None,
+        deps: Any = None,
     ) -> Result:
         """Acquire the run of `trace` in an open journal, and drive it; `trace` gets the events that it lacks.
 
-        `policy` takes the place of the run's from here on; calls that were not started are judged again by it.
+        `policy` takes the place of the run's from here on; calls that were not started are judged again by it. `deps`
+        as in `start`: those of the process before are gone.
 
         Raises:
-            ConfigError: the run cannot take this policy over (`replacing_policy`).
+            ConfigError: the run cannot take this policy over (`replacing_policy`), or the dependencies do not fit.
             FenceLost: the run has other than `at` events: somebody resumed it meanwhile.
             RunHeld: a process is at work on it that is not to be ended, or cannot be (`acquire_run`).
             RunNotResumable: it is completed.
@@ -485,6 +467,8 @@ class BoundAgent:
         require_transactions(journal, self.toolbox)
         if policy is not None:
             replacing_policy(trace, policy)  # refused before the run is acquired
+        info = RunInfo(run_id=trace.run_id, user=trace.user, task=trace.task, agent=self.settings.name)
+        deps = await resolve_deps(self.settings, deps, info)
         lease, earlier = await acquire_run(
             journal, trace.run_id, at=at, take_over=take_over, kill_holder=kill_holder
         )  # no other worker can write now
@@ -503,7 +487,7 @@ class BoundAgent:
             notes = undo_facts(trace) if changes.new_policy is None else [*undo_facts(trace), policy_note(trace)]
             facts = (changes.recorded_in(resumed), *notes)
             return await self._drive(
-                trace, lease, journal, listener, on_delta, trace.agent, approver, redactor, facts, rules=rules
+                trace, lease, journal, listener, on_delta, trace.agent, approver, redactor, facts, (), rules, deps
             )
 
     def changes_since(
@@ -539,6 +523,7 @@ class BoundAgent:
         facts: Sequence[Fact],
         first: Sequence[Artifact] = (),
         rules: Sequence[CodeRule] = (),
+        deps: Any = None,
     ) -> Result:
         """Drive a run from the first facts of this process to its end, or until it waits."""
         validator, handles = self._validator_of(spec), None
@@ -567,6 +552,7 @@ class BoundAgent:
             redactor=known,
             handles=handles,
             artifacts=artifacts,
+            deps=deps,
         )
         for fact in facts:
             runner.note(fact)
@@ -594,7 +580,3 @@ class BoundAgent:
         from taoloop.runtime.output_type import validator_for  # noqa: PLC0415  # loads the schema machinery
 
         return validator_for(spec.output_schema, self.output_validator)
-
-
-SAMPLING = {"json": (0.2, 0.9), "json_final": (0.2, 0.9)}
-"""Temperature and top_p of a dialect if the agent sets neither. Any other dialect has the provider's defaults."""

@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from contextlib import AbstractAsyncContextManager
 from dataclasses import replace
-from typing import Any, Literal, Protocol, get_args, overload
+from typing import Any, Generic, Literal, Protocol, Unpack, get_args, overload
 
-from taoloop.core.events import Event, Fact, Finished
+from typing_extensions import TypeVar
+
+from taoloop.core.events import AnyEvent, Fact, Finished
 from taoloop.core.handles import mask_handles
 from taoloop.core.message import Message
 from taoloop.core.trace import Trace
@@ -20,8 +22,17 @@ from taoloop.runtime.conversations.exported_history import MessageForm, export_h
 from taoloop.runtime.conversations.input_checks import check_id, check_person
 from taoloop.runtime.conversations.sessions import session_state
 from taoloop.runtime.engine.clock import Clock, new_run_id
+from taoloop.runtime.run_options import ResumeOptions, TurnOptions
 from taoloop.runtime.texts import TEXTS
 from taoloop.runtime.threads import run_sync
+
+Deps = TypeVar("Deps", default=Any)
+"""What the program gives each run."""
+
+Output = TypeVar("Output", default=Any)
+"""The value that an answer is."""
+
+Output_co = TypeVar("Output_co", default=Any, covariant=True)
 
 MAX_TURNS = 20
 """The most earlier turns (a task and its answer) that a run sees."""
@@ -132,7 +143,7 @@ def _shortened(text: str, language: str) -> str:
     return text[:MAX_MESSAGE_CHARS] + TEXTS.text(language, "message_cut", n=len(text) - MAX_MESSAGE_CHARS)
 
 
-class ChatAgent(Protocol):
+class ChatAgent(Protocol[Output_co]):
     """The methods of an agent that a conversation uses; an `Agent` has them."""
 
     @property
@@ -142,24 +153,25 @@ class ChatAgent(Protocol):
     def open_journal(self) -> AbstractAsyncContextManager[Journal]:
         """The journal of its runs (`Agent.open_journal`)."""
 
-    async def run(self, task: str, *args: Any, **options: Any) -> Result:
+    async def run(self, task: str, *args: Any, **options: Any) -> Result[Output_co]:
         """Run a task (`Agent.run`)."""
 
-    def run_sync(self, task: str, *args: Any, **options: Any) -> Result:
+    def run_sync(self, task: str, *args: Any, **options: Any) -> Result[Output_co]:
         """Run a task, for code that is not async."""
 
-    async def resume(self, run_id: str, *args: Any, **options: Any) -> Result:
+    async def resume(self, run_id: str, *args: Any, **options: Any) -> Result[Output_co]:
         """Resume a run (`Agent.resume`)."""
 
-    def resume_sync(self, run_id: str, *args: Any, **options: Any) -> Result:
+    def resume_sync(self, run_id: str, *args: Any, **options: Any) -> Result[Output_co]:
         """Resume a run, for code that is not async."""
 
 
-class Chat:
+class Chat(Generic[Deps, Output]):
     """A conversation with one agent: each run continues the last one that has an answer.
 
     `after` is that run's id, or None before the first. A run that ended without an answer is not part of the
-    conversation; one that waits or was stopped is `open`, and must be resumed before the next task.
+    conversation; one that waits or was stopped is `open`, and must be resumed before the next task. `deps` are those of
+    each run, unless a turn is given others.
 
     With a `session` the conversation has that id in the journal: it goes on where any process left it, and each turn
     looks there for what `after` and `open` are. Sessions of two users are two, also with the same id. `user` is for
@@ -169,7 +181,15 @@ class Chat:
         ConfigError: `after`, `session` or `user` is no id or name, or both `after` and `session` are given.
     """
 
-    def __init__(self, agent: ChatAgent, after: str | None = None, *, session: str = "", user: str = "") -> None:
+    def __init__(
+        self,
+        agent: ChatAgent[Output],
+        after: str | None = None,
+        *,
+        session: str = "",
+        user: str = "",
+        deps: Deps | None = None,
+    ) -> None:
         if session and after is not None:
             raise ConfigError(
                 "A conversation was given `after` and `session`.", hint="Give one: the session finds its last run."
@@ -179,11 +199,11 @@ class Chat:
         if session != "":
             check_id("session", session)
         check_person("user", user)
-        self.agent, self.after, self.session, self.user = agent, after, session, user
+        self.agent, self.after, self.session, self.user, self.deps = agent, after, session, user, deps
         self.open: str | None = None
         self._next_id: str | None = None
 
-    async def run(self, task: str, **options: Any) -> Result:
+    async def run(self, task: str, *, deps: Deps | None = None, **options: Unpack[TurnOptions]) -> Result[Output]:
         """The next turn; `options` are those of `Agent.run`.
 
         Raises:
@@ -191,24 +211,24 @@ class Chat:
             RunExists: another turn of the session began at the same moment.
         """
         await self._find()
-        return await self.agent.run(task, **self._next(options))
+        return await self.agent.run(task, **self._next(options, deps))
 
-    def run_sync(self, task: str, **options: Any) -> Result:
+    def run_sync(self, task: str, *, deps: Deps | None = None, **options: Unpack[TurnOptions]) -> Result[Output]:
         """`run` for code that is not async."""
         run_sync(self._find)
-        return self.agent.run_sync(task, **self._next(options))
+        return self.agent.run_sync(task, **self._next(options, deps))
 
-    async def resume(self, **options: Any) -> Result:
+    async def resume(self, *, deps: Deps | None = None, **options: Unpack[ResumeOptions]) -> Result[Output]:
         """Resume the open run; `options` are those of `Agent.resume`."""
         await self._find()
         run_id = self._open_run()
-        return await self.agent.resume(run_id, **self._with_listener(run_id, options))
+        return await self.agent.resume(run_id, **self._with_listener(run_id, options, deps))
 
-    def resume_sync(self, **options: Any) -> Result:
+    def resume_sync(self, *, deps: Deps | None = None, **options: Unpack[ResumeOptions]) -> Result[Output]:
         """`resume` for code that is not async."""
         run_sync(self._find)
         run_id = self._open_run()
-        return self.agent.resume_sync(run_id, **self._with_listener(run_id, options))
+        return self.agent.resume_sync(run_id, **self._with_listener(run_id, options, deps))
 
     @overload
     async def messages(self, form: Literal["own"] = "own") -> list[Message]: ...
@@ -246,7 +266,7 @@ class Chat:
             async with self.agent.open_journal() as journal:
                 self.after, self.open, self._next_id = await session_state(journal, self.session, self.user)
 
-    def _next(self, options: Mapping[str, Any]) -> dict[str, Any]:
+    def _next(self, options: TurnOptions, deps: Deps | None) -> dict[str, Any]:
         """The options of the next turn, with the id by which it can be resumed."""
         if self.open is not None:
             raise RunNotAnswered(
@@ -255,23 +275,23 @@ class Chat:
         run_id = options.get("run_id") or self._next_id or new_run_id(self.agent.clock.now())
         place = {"session": self.session} if self.session else {"after": self.after}
         person = {"user": self.user} if self.session or self.user else {}
-        return {**self._with_listener(run_id, options), "run_id": run_id, **person, **place}
+        return {**self._with_listener(run_id, options, deps), "run_id": run_id, **person, **place}
 
     def _open_run(self) -> str:
         if self.open is None:
             raise RunNotAnswered("No run of this conversation is open.", hint="Start the next one: chat.run(…).")
         return self.open
 
-    def _with_listener(self, run_id: str, options: Mapping[str, Any]) -> dict[str, Any]:
+    def _with_listener(self, run_id: str, options: TurnOptions | ResumeOptions, deps: Deps | None) -> dict[str, Any]:
         """The options, with a listener that follows the run: a cancellation or an error returns no result."""
         listener = options.get("on_event")
 
-        def follow(event: Event) -> None:
+        def follow(event: AnyEvent) -> None:
             self._follow(run_id, event.fact)
             if listener is not None:
                 listener(event)
 
-        return {**options, "on_event": follow}
+        return {**options, "deps": self.deps if deps is None else deps, "on_event": follow}
 
     def _follow(self, run_id: str, fact: Fact) -> None:
         """The run is open from its first event until it ends in any other way than by a stop."""

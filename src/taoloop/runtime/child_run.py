@@ -63,6 +63,9 @@ class ParentRun:
     rules: tuple[CodeRule, ...] = ()
     """The rules in Python by which the calls of the parent are judged: also those of agents that handed over to it."""
 
+    deps: Any = None
+    """What the program gave the parent."""
+
     child: Trace | None = None
     """The child run, once it has begun."""
 
@@ -142,6 +145,7 @@ class ChildAgent(Protocol):
         approver: Approver | None = None,
         redactor: Redactor | None = None,
         rules: tuple[CodeRule, ...] = (),
+        deps: Any = None,
     ) -> Result:
         """Start the run of an empty trace."""
         ...
@@ -156,8 +160,13 @@ class ChildAgent(Protocol):
         approver: Approver | None = None,
         redactor: Redactor | None = None,
         rules: tuple[CodeRule, ...] = (),
+        deps: Any = None,
     ) -> Result:
         """Resume the run."""
+        ...
+
+    def inherited_deps(self, deps: Any) -> Any:
+        """The dependencies of the parent if it can take them, else None."""
         ...
 
     def require_resumable(self, trace: Trace) -> None:
@@ -197,8 +206,9 @@ async def drive_child(
     parent, journal = parent_run.parent, parent_run.journal
     trace, approver = Trace(inner_run_id(parent.run_id, call_id)), parent_run.approver_for(approver)
     parent_run.child = trace
+    redactor, deps = parent_run.redactor, agent.inherited_deps(parent_run.deps)
     try:
-        return await agent.start(journal, trace, started, approver=approver, redactor=parent_run.redactor, rules=rules)
+        return await agent.start(journal, trace, started, approver=approver, redactor=redactor, rules=rules, deps=deps)
     except RunExists:
         trace = Trace(trace.run_id, await journal.load(trace.run_id))
         if trace.started is None or trace.started.parent != parent.run_id:
@@ -218,8 +228,9 @@ async def drive_child(
         limits=parent_run.limits(trace.agent.limits),
         approved_tiers=approved_tiers(trace.approved_tiers, parent),
         approver=approver,
-        redactor=parent_run.redactor,
+        redactor=redactor,
         rules=rules,
+        deps=deps,
     )
 
 

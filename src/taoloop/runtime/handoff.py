@@ -36,7 +36,7 @@ from taoloop.runtime.subagent import AgentTool
 from taoloop.runtime.texts import TEXTS
 from taoloop.tools.from_card import tool_from_card
 from taoloop.tools.texts import CardTexts
-from taoloop.tools.tool import Tool, ToolContext
+from taoloop.tools.tool import RunContext, Tool
 
 A = TypeVar("A", bound=AgentSettings)
 
@@ -62,7 +62,7 @@ class HandoffTool(AgentTool):
         super().__init__(target)
         self.handoff, self._rules = handoff, tuple(owner.rules)
 
-    async def __call__(self, reason: str, *, call: ToolContext) -> Any:  # type: ignore[override]  # noqa: ARG002
+    async def __call__(self, reason: str, *, call: RunContext) -> Any:  # type: ignore[override]  # noqa: ARG002
         """Let the other agent take over; returns how its run ended. The reason is for people, and for its transcript.
 
         Raises:

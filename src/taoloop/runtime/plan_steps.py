@@ -38,7 +38,7 @@ from taoloop.runtime.engine.clock import new_nonce
 from taoloop.runtime.texts import TEXTS
 from taoloop.strategies.plan_execute.texts import TEXTS as PLAN_TEXTS
 from taoloop.tools.from_card import tool_from_card
-from taoloop.tools.tool import Tool, ToolContext
+from taoloop.tools.tool import RunContext, Tool
 from taoloop.tools.toolbox import Toolbox
 
 MAX_DEPTH = 3
@@ -70,7 +70,7 @@ class StepTool:
     def __init__(self, agent: Callable[[], StepAgent], approver: Approver | None) -> None:
         self._agent, self._approver = agent, approver
 
-    async def __call__(self, step: int, *, call: ToolContext) -> str:
+    async def __call__(self, step: int, *, call: RunContext) -> str:
         """Carry out a step of the run's plan; returns its result.
 
         Raises:

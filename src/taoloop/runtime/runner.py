@@ -6,11 +6,9 @@ import asyncio
 import logging
 from collections.abc import Callable, Coroutine, Mapping, Sequence
 from dataclasses import replace
-from functools import partial
 from typing import TYPE_CHECKING, Any
 
 from taoloop.core.action_requests import failed_observation, judge_calls, judged_again, trace_before
-from taoloop.core.cards.decimals import carry_over_literals, decimal_literals
 from taoloop.core.cards.tool_card import TIERS, ToolCard
 from taoloop.core.decision import AnswerCheck, Call
 from taoloop.core.effects import (
@@ -24,9 +22,9 @@ from taoloop.core.effects import (
     RequestCalls,
     RunTools,
 )
-from taoloop.core.events import ActionStarted, ApprovalGiven, Event, Fact, Fault, Finished, InDoubt, Paused, Verdict
+from taoloop.core.events import ActionStarted, AnyEvent, Event, Fact, Fault, Finished, InDoubt, Paused, Verdict
 from taoloop.core.handles import READER
-from taoloop.core.message import UNSTREAMED, Delta
+from taoloop.core.message import UNSTREAMED
 from taoloop.core.redaction.redactor import Redactor, contains_redaction
 from taoloop.core.text import RUN_LANGUAGE
 from taoloop.core.texts import end_message
@@ -42,6 +40,7 @@ from taoloop.runtime.approvals.input_requests import InputRequests
 from taoloop.runtime.approvals.request import Approver, Questions, answer_fact
 from taoloop.runtime.approvals.user_questions import valid_answer
 from taoloop.runtime.child_run import BudgetShare, ParentRun, inner_progress
+from taoloop.runtime.engine.call_context import CallContexts
 from taoloop.runtime.engine.clock import Clock, within
 from taoloop.runtime.engine.early_reads import EarlyReads
 from taoloop.runtime.engine.redacted_stream import RedactedDeltas
@@ -51,13 +50,13 @@ from taoloop.runtime.engine.tool_execution import Outcome, execute_tool, fault_o
 from taoloop.runtime.texts import TEXTS
 from taoloop.strategies import Strategy
 from taoloop.strategies.termination import on_model_error, remaining_s
-from taoloop.tools.tool import Tool, ToolContext, ValidatedArgs
+from taoloop.tools.tool import RunContext, Tool, ValidatedArgs
 from taoloop.tools.toolbox import Toolbox
 
 if TYPE_CHECKING:
     from taoloop.runtime.engine.handle_resolver import HandleResolver, ObservationReader
 
-Listener = Callable[[Event], None]
+Listener = Callable[[AnyEvent], None]
 """Called with every event once the journal has it. If it raises, that is logged, and the run continues."""
 
 _LOG = logging.getLogger("taoloop")
@@ -85,6 +84,7 @@ class Runner:
         redactor: Redactor | None = None,
         handles: HandleResolver | None = None,
         artifacts: RunArtifacts | None = None,
+        deps: Any = None,
     ) -> None:
         self.trace, self._lease, self._journal = trace, lease, journal
         self._strategy, self._model, self._toolbox = strategy, model, toolbox
@@ -105,7 +105,10 @@ class Runner:
         self._waiting: dict[str, ParentRun | HandedOver] = {}  # calls whose own run waits, or whose result comes later
         self._events: list[Event] = []
         self._unreported: list[Event] = []
-        self._artifacts = artifacts or RunArtifacts(trace, journal)
+        self._artifacts, self._deps = artifacts or RunArtifacts(trace, journal), deps
+        self._contexts = CallContexts(
+            trace, self._artifacts, self._inputs, deps=deps, on_delta=on_delta, clean=self._clean
+        )
         self._prepared: dict[str, ValidatedArgs] = {}  # arguments that were judged a moment ago, by call id
 
     def note(self, fact: Fact) -> None:
@@ -136,7 +139,7 @@ class Runner:
             unreported, self._unreported = self._unreported, []
             for event in unreported:
                 try:
-                    self._listener(event)
+                    self._listener(event)  # type: ignore[arg-type]  # one of them
                 except Exception:  # noqa: BLE001  # a listener must not end the run
                     _LOG.exception("a listener of run %s failed at event %d", self.trace.run_id, event.seq)
 
@@ -257,7 +260,15 @@ class Runner:
         context = self._context(tool, call_id, key)
         timeout_s = remaining_s(self.trace, tool.card.timeout_s)
         return await execute_tool(
-            tool, prepared.values, call_id, context, timeout_s, self._clock, "", self._clean, self._progress
+            tool,
+            prepared.values,
+            call_id,
+            context,
+            timeout_s,
+            self._clock,
+            "",
+            self._clean,
+            self._contexts.report_progress,
         )
 
     def _context(
@@ -267,56 +278,9 @@ class Runner:
         key: str = "",
         attempt: int = 1,
         parent: ParentRun | ObservationReader | None = None,
-    ) -> ToolContext | None:
+    ) -> RunContext | None:
         """What a tool may know about its call; None for a tool that takes no context."""
-        if tool.context_parameter is None:
-            return None
-        return ToolContext(
-            run_id=self.trace.run_id,
-            call_id=call_id,
-            idempotency_key=key or self._key(call_id),
-            attempt=attempt,
-            read_artifact=self._artifacts.read,
-            read_image=self._artifacts.read_image,
-            literals=partial(self._literals, call_id),
-            progress=partial(self._progress, tool.name),
-            ask=partial(self._inputs.ask, call_id, self.note, self.commit),
-            user=self.trace.user,
-            calls=self.trace.calls.values,
-            parent_run=parent,
-        )
-
-    def _progress(self, name: str, text: str) -> None:
-        """Report the progress of a tool to the listener."""
-        if self._on_delta is not None:
-            DeltaFanout(self._on_delta)(Delta(kind="progress", name=name, text=(self._clean or str)(text)))
-
-    def _literals(self, call_id: str, args: Any) -> Mapping[str, str]:
-        """The decimals of a call as they are in the reply that asked for it, or as a person wrote them."""
-        reply, call = self.trace.last_reply, self.trace.calls.get(call_id)
-        texts = () if reply is None else (*(written.arguments for written in reply.tool_calls), reply.text)
-        approval = call.approval if call is not None else None
-        if call is None or not isinstance(approval, ApprovalGiven) or approval.args is None:
-            return decimal_literals(args, texts)
-        if approval.digits is not None:
-            return carry_over_literals(approval.digits, approval.args, args)
-        before = call.requested.args
-        return carry_over_literals(decimal_literals(before, texts), before, args)
-
-    def _probe_context(self, call: CallView) -> ToolContext:
-        """What a probe may know about the call that it checks."""
-        call_id = call.requested.call_id
-        return ToolContext(
-            run_id=self.trace.run_id,
-            call_id=call_id,
-            idempotency_key=self._key(call_id),
-            attempt=call.attempts,
-            read_artifact=self._artifacts.read,
-        )
-
-    def _key(self, call_id: str) -> str:
-        """The idempotency key of a recorded call: the same for every attempt, and never made from its arguments."""
-        return f"{self.trace.run_id}:{call_id}"
+        return self._contexts.of_call(tool, call_id, (self.note, self.commit), key, attempt, parent)
 
     def _model_timeout(self, timeout_s: float | None) -> ModelTimeout:
         return ModelTimeout(TEXTS.run_text("model_late", spec=self._model.spec, s=timeout_s))
@@ -347,7 +311,7 @@ class Runner:
             card = self.trace.card(call.requested.tool)
             if card is None or not card.reads_only:
                 call_id = call.requested.call_id
-                key, attempt = self._key(call_id), call.attempts + 1
+                key, attempt = self._contexts.key(call_id), call.attempts + 1
                 progress = await self._progress_inside(call) if call.attempts else 0
                 self._add(ActionStarted(call_id=call_id, idempotency_key=key, attempt=attempt, progress=progress))
         await self.commit()
@@ -392,6 +356,7 @@ class Runner:
             question_lock=self._inputs.lock,
             redactor=self._redactor,
             rules=self._rules,
+            deps=self._deps,
         )
 
     def _budget_share(self, calls: tuple[CallView, ...]) -> BudgetShare:
@@ -441,9 +406,17 @@ class Runner:
             if tool.connection_parameter is not None:
                 await self._transact(call, tool, prepared, context, timeout_s)
                 return
-            key = self._key(call_id) if call.attempts else ""
+            key = self._contexts.key(call_id) if call.attempts else ""
             outcome = await execute_tool(
-                tool, prepared.values, call_id, context, timeout_s, self._clock, key, self._clean, self._progress
+                tool,
+                prepared.values,
+                call_id,
+                context,
+                timeout_s,
+                self._clock,
+                key,
+                self._clean,
+                self._contexts.report_progress,
             )
         if (later := outcome.handed_over or _waiting_child(parent)) is not None:
             self._waiting[call_id] = later
@@ -480,13 +453,13 @@ class Runner:
         return tool.prepare(args)
 
     async def _transact(
-        self, call: CallView, tool: Tool, prepared: ValidatedArgs, context: ToolContext | None, timeout_s: float | None
+        self, call: CallView, tool: Tool, prepared: ValidatedArgs, context: RunContext | None, timeout_s: float | None
     ) -> None:
         """Run a call whose effect and outcome the journal stores in one transaction. Nothing else runs meanwhile."""
         call_id = call.requested.call_id
 
         async def run(values: Mapping[str, Any], limit_s: float) -> Outcome:
-            how = (context, limit_s, self._clock, "", self._clean, self._progress)
+            how = (context, limit_s, self._clock, "", self._clean, self._contexts.report_progress)
             outcome = await execute_tool(tool, values, call_id, *how)
             return await self._artifacts.accept(outcome, describes=False)  # other processes wait for the file
 
@@ -514,7 +487,7 @@ class Runner:
                 self._toolbox,
                 call,
                 self._real.of_call(call),
-                self._probe_context(call),
+                self._contexts.of_probe(call),
                 self._clock,
                 self._clean,
                 earlier_holder(self.trace, call),

@@ -23,7 +23,7 @@ from taoloop.runtime.child_run import ParentRun, drive_child, joined_tiers, no_c
 from taoloop.runtime.engine.clock import new_nonce, new_run_id
 from taoloop.runtime.texts import TEXTS
 from taoloop.tools.from_card import tool_from_card
-from taoloop.tools.tool import Tool, ToolContext
+from taoloop.tools.tool import RunContext, Tool
 
 A = TypeVar("A", bound=AgentSettings)
 
@@ -56,7 +56,7 @@ class AgentTool:
     def __init__(self, agent: AgentSettings) -> None:
         self.agent = agent
 
-    async def __call__(self, task: str, context: str = "", *, call: ToolContext) -> Any:
+    async def __call__(self, task: str, context: str = "", *, call: RunContext) -> Any:
         """Let the agent do `task`; returns its answer, as data where the agent has an output type.
 
         Raises:
@@ -66,15 +66,16 @@ class AgentTool:
         parent = call.parent_run
         if isinstance(parent, ParentRun):
             return self._answer(await self._run_in(parent, task, call.call_id))
-        return self._answer(await self._run_alone(task))
+        return self._answer(await self._run_alone(task, call.deps))
 
-    async def _run_alone(self, task: str) -> Result:
+    async def _run_alone(self, task: str, deps: Any) -> Result:
         """The run of a call that no run makes."""
         bound = bind(self.agent)
         started = RunStarted(task=replace_surrogates(task), agent=bound.spec_for(task), nonce=new_nonce())
         async with bound.open_journal() as journal:
             await recover_on_start(self.agent, journal)
-            return await bound.start(journal, Trace(new_run_id(self.agent.clock.now())), started)
+            trace = Trace(new_run_id(self.agent.clock.now()))
+            return await bound.start(journal, trace, started, deps=bound.inherited_deps(deps))
 
     async def _run_in(self, parent_run: ParentRun, task: str, call_id: str) -> Result:
         """The run of this call, inside the run that makes it."""

@@ -80,6 +80,7 @@ def bind_without_model(
             tools=tuple(tools),
             strategy=strategy,
             output_type=None,
+            instructions="",
             rules=tuple(rules),
             approved_tiers=(),
         )

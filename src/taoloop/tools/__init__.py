@@ -21,7 +21,14 @@ if TYPE_CHECKING:
         tools_from_functions as tools_from_functions,
     )
     from taoloop.tools.sandbox.confinement import SandboxLimits as SandboxLimits
-    from taoloop.tools.tool import Probe as Probe, Tool as Tool, ToolContext as ToolContext, ToolOutput as ToolOutput
+    from taoloop.tools.tool import (
+        Probe as Probe,
+        RunContext as RunContext,
+        RunUsage as RunUsage,
+        Tool as Tool,
+        ToolContext as ToolContext,
+        ToolOutput as ToolOutput,
+    )
     from taoloop.tools.toolbox import LoadProblem as LoadProblem, LoadResult as LoadResult, Toolbox as Toolbox
 
 __getattr__, __dir__, __all__ = lazy_exports(
@@ -34,7 +41,7 @@ __getattr__, __dir__, __all__ = lazy_exports(
         "taoloop.tools.from_card": "tool_from_card",
         "taoloop.tools.from_functions_json": "FunctionCards cards_from_functions tools_from_functions",
         "taoloop.tools.sandbox.confinement": "SandboxLimits",
-        "taoloop.tools.tool": "Probe Tool ToolContext ToolOutput",
+        "taoloop.tools.tool": "Probe RunContext RunUsage Tool ToolContext ToolOutput",
         "taoloop.tools.toolbox": "LoadProblem LoadResult Toolbox",
     },
 )

@@ -34,7 +34,7 @@ def tool_from_card(
 ) -> Tool:
     """A tool of a hand-written card and a handler that takes the arguments by name.
 
-    The handler gets the `ToolContext` if it has a parameter of that type, which may be optional. Arguments and
+    The handler gets the `RunContext` if it has a parameter of that type, which may be optional. Arguments and
     results are judged by the card's schemas (Draft 2020-12, formats too, no remote references). An argument that the
     handler has no parameter for is refused, whatever the schema leaves open. `probe` and `chinese` are as for `@tool`.
 

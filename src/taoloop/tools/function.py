@@ -20,13 +20,15 @@ from collections.abc import (
 )
 from dataclasses import fields as dataclass_fields
 from functools import cache, partial
-from types import GenericAlias, NoneType, UnionType
+from types import GenericAlias, NoneType, SimpleNamespace, UnionType
 from typing import (
     TYPE_CHECKING,
     Annotated,
     Any,
     NotRequired,
+    Protocol,
     TypeGuard,
+    TypeVar,
     Union,
     get_args,
     get_origin,
@@ -48,14 +50,18 @@ from taoloop.tools.texts import TEXTS, argument_problem
 from taoloop.tools.tool import (
     Checker,
     OutputChecker,
+    P,
     Probe,
+    RunContext,
     Tool,
-    ToolContext,
     handler_is_async,
     misfit_arguments,
     misfit_result,
     require_name,
 )
+
+R = TypeVar("R")
+"""What a function returns."""
 
 if TYPE_CHECKING:
     from pydantic.fields import FieldInfo
@@ -64,7 +70,7 @@ if TYPE_CHECKING:
 def probe_of(function: Callable[..., Any], name: str, arguments: Iterable[str]) -> Probe:
     """`function` as the probe of the tool `name`, which takes these `arguments`.
 
-    It may take any of them by name, and a `ToolContext` (whose idempotency key is that of the call).
+    It may take any of them by name, and a `RunContext` (whose idempotency key is that of the call).
 
     Raises:
         ToolDefinitionError: it asks for something else.
@@ -88,7 +94,7 @@ def probe_of(function: Callable[..., Any], name: str, arguments: Iterable[str]) 
         elif parameter.default is inspect.Parameter.empty:
             raise ToolDefinitionError(
                 f"The probe of the tool {name!r} asks for {parameter.name!r}, which is not one of its arguments.",
-                hint="A probe takes arguments of the tool by their names, and a ToolContext.",
+                hint="A probe takes arguments of the tool by their names, and a RunContext.",
             )
     return Probe(
         function=function,
@@ -124,31 +130,35 @@ def parameters(function: Callable[..., Any]) -> list[inspect.Parameter]:
 
 
 def is_context(hint: Any) -> bool:
-    """True for `ToolContext`, also where it is optional or `Annotated`; a text is read like the type it names."""
-    return _is(hint, ToolContext)
+    """True for `RunContext`, with or without the type of its `deps`, also where it is optional or `Annotated`.
+
+    A text, such as an annotation whose types cannot be resolved, is read like the type that it names.
+    """
+    return _is(hint, RunContext, "RunContext", "ToolContext")
 
 
 def is_connection(hint: Any) -> bool:
     """True for `JournalConnection`, in the same forms."""
-    return _is(hint, JournalConnection)
+    return _is(hint, JournalConnection, "JournalConnection")
 
 
-def _is(hint: Any, expected: type[Any]) -> bool:
+def _is(hint: Any, expected: type[Any], *names: str) -> bool:
     if isinstance(hint, str):
-        return _text_of(expected.__name__).fullmatch(hint.strip()) is not None
+        return _text_of(names).fullmatch(hint.strip()) is not None
     origin = get_origin(hint)
     if origin is Annotated:
-        return _is(get_args(hint)[0], expected)
+        return _is(get_args(hint)[0], expected, *names)
     if origin is Union or origin is UnionType:
         kinds = [kind for kind in get_args(hint) if kind is not NoneType]
-        return len(kinds) == 1 and _is(kinds[0], expected)
-    return hint is expected
+        return len(kinds) == 1 and _is(kinds[0], expected, *names)
+    return hint is expected or origin is expected
 
 
 @cache
-def _text_of(name: str) -> re.Pattern[str]:
-    """The texts of annotations that mean the type of this name."""
-    pattern = rf"(?:\w+\.)*{name}"
+def _text_of(names: tuple[str, ...]) -> re.Pattern[str]:
+    """The texts of annotations that mean the type of these names, with or without a parameter."""
+    parameter = r"\[[^\[\]]*(?:\[[^\[\]]*(?:\[[^\[\]]*\][^\[\]]*)*\][^\[\]]*)*\]"
+    pattern = rf"(?:\w+\.)*(?:{'|'.join(names)})(?:{parameter})?"
     return re.compile(
         rf"{pattern}(?:\s*\|\s*None)?|None\s*\|\s*{pattern}|(?:\w+\.)*Optional\[{pattern}\]"
         rf"|(?:\w+\.)*Annotated\[{pattern}(?:\s*\|\s*None)?\s*,.*\]",
@@ -167,8 +177,16 @@ _ARGUMENT_TEXTS = {"missing": "missing", "extra_forbidden": "unknown"}
 _UNTYPED = (inspect.Parameter.VAR_POSITIONAL, inspect.Parameter.VAR_KEYWORD, inspect.Parameter.POSITIONAL_ONLY)
 
 
+class ToolDecorator(Protocol):
+    """Makes a tool of the function below `@tool(…)`; type checkers keep its parameters and its result."""
+
+    def __call__(self, function: Callable[P, R], /) -> Tool[P, R]:
+        """Make the tool."""
+        ...
+
+
 @overload
-def tool(function: Callable[..., Any], /) -> Tool: ...
+def tool(function: Callable[P, R], /) -> Tool[P, R]: ...
 @overload
 def tool(
     *,
@@ -197,7 +215,7 @@ def tool(
     replaces: Callable[..., str] | None = None,
     transactional: bool | None = None,
     chinese: Mapping[str, str] | None = None,
-) -> Callable[[Callable[..., Any]], Tool]: ...
+) -> ToolDecorator: ...
 def tool(function: Callable[..., Any] | None = None, /, **options: Any) -> Any:
     """Make a tool of a typed function, sync or async.
 
@@ -206,7 +224,7 @@ def tool(function: Callable[..., Any] | None = None, /, **options: Any) -> Any:
     be given instead. `bytes` are base64 in arguments and results.
     The same types validate the arguments before each call and, where the function says what it returns, the
     result. A default may be a pydantic `Field(…)`, which says more about the argument. A parameter annotated
-    `ToolContext` receives the call's context and is not shown to the model; nor are arguments that a
+    `RunContext` receives the call's context and is not shown to the model; nor are arguments that a
     `functools.partial` has bound.
 
     Declare `tier="read"` for a function that changes nothing: it may then be repeated, run beside others and needs
@@ -222,7 +240,7 @@ def tool(function: Callable[..., Any] | None = None, /, **options: Any) -> Any:
     it returns nothing, the texts that it yielded, joined as they are, or a list of other values.
 
     `probe` is a function that says of a call which lost its outcome (the process died, or it gave none in time) whether
-    it happened: it takes arguments of the tool by name, and a `ToolContext`, and gives True or the output, False
+    it happened: it takes arguments of the tool by name, and a `RunContext`, and gives True or the output, False
     (certainly not: the call is run again) or None. A parameter annotated `JournalConnection` makes the tool
     `transactional`: what it writes there and the outcome are kept together or not at all.
 
@@ -258,8 +276,12 @@ def function_tool(function: Callable[..., Any], **options: Any) -> Tool:
     name = require_name(str(overrides.pop("name", None) or name))
     known = [field.name for field in dataclass_fields(ToolCard)]
     if unknown := [option for option in overrides if option not in known]:
+        from taoloop.core.search import suggest_names  # noqa: PLC0415  # few names are misspelt
+
+        near = suggest_names(unknown[0], (*known, "inline", "replaces", "chinese"), at_most=1)
         raise ToolDefinitionError(
-            f"The tool {name!r} was given {unknown[0]!r}, which no tool card has.", hint=f"Known: {', '.join(known)}."
+            f"The tool {name!r} was given {unknown[0]!r}, which no tool card has.",
+            hint=f"Did you mean {near[0]!r}?" if near else f"Known: {', '.join(known)}.",
         )
     doc = _doc(function)
     hints = _hints(target, name)
@@ -325,13 +347,24 @@ def _doc(function: Callable[..., Any]) -> str:
 
 
 def _hints(target: Callable[..., Any], name: str) -> dict[str, Any]:
+    called = _called(target)
     try:
-        return get_type_hints(_called(target), include_extras=True)
+        return get_type_hints(called, include_extras=True)
     except (NameError, TypeError) as error:
+        own = getattr(called, "__annotations__", {})
+        contexts = {parameter: hint for parameter, hint in own.items() if isinstance(hint, str) and is_context(hint)}
+        if contexts:  # the type of the deps may be imported for type checkers only: nothing here needs it
+            return _hints(_without_hints(called, contexts), name) | contexts
         raise ToolDefinitionError(
             f"The types of the tool {name!r} cannot be resolved: {error}.",
             hint="Types used in its annotations must be importable where the function is defined.",
         ) from error
+
+
+def _without_hints(function: Callable[..., Any], names: Iterable[str]) -> Any:
+    """Something with the annotations of a function, but for these, whose types are resolved like those of it."""
+    kept = {name: hint for name, hint in function.__annotations__.items() if name not in names}
+    return SimpleNamespace(__annotations__=kept, __globals__=getattr(inspect.unwrap(function), "__globals__", {}))
 
 
 def _fields(

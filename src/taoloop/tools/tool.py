@@ -9,9 +9,10 @@ from collections.abc import Awaitable, Callable, Mapping, Reversible
 from contextlib import suppress
 from dataclasses import dataclass, field, replace
 from functools import partial
-from typing import TYPE_CHECKING, Any, Literal, TypeVar
+from typing import TYPE_CHECKING, Any, Generic, Literal, Self
 
 import pydantic_core
+from typing_extensions import ParamSpec, TypeVar
 
 from taoloop.core.cards.coercion import coerce_args, schema_types
 from taoloop.core.cards.tool_card import ToolCard
@@ -24,6 +25,7 @@ from taoloop.tools.texts import TEXTS
 if TYPE_CHECKING:
     from taoloop.core.cards.card_lint import Finding
     from taoloop.core.images import Image
+    from taoloop.core.message import Usage
     from taoloop.core.views.steps import CallView
     from taoloop.tools.embedding import Embedder
     from taoloop.tools.input_question import AskPerson, InputAnswer, InputQuestion
@@ -31,7 +33,7 @@ else:
     globals().update(
         lazy_types(
             {
-                "core": "Image",
+                "core": "Image Usage",
                 "core.cards.card_lint": "Finding",
                 "core.views.steps": "CallView",
                 "tools.embedding": "Embedder",
@@ -41,6 +43,15 @@ else:
     )
 
 T = TypeVar("T")
+
+Deps_co = TypeVar("Deps_co", default=Any, covariant=True)
+"""What the program gives a run: the type of `deps`."""
+
+P = ParamSpec("P", default=...)
+"""The parameters of the function behind a tool."""
+
+R_co = TypeVar("R_co", default=Any, covariant=True)
+"""What the function behind a tool returns."""
 
 
 async def _no_artifacts(_ref: str) -> str | None:
@@ -58,13 +69,44 @@ async def _no_images(_ref: str) -> Image | None:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class ToolContext:
-    """What a tool may know of the call that it serves; a handler asks for it by a parameter of this type."""
+class RunUsage:
+    """What a run has used so far."""
 
+    tokens: Usage
+    """The tokens of its model calls."""
+    cost_usd: float | None
+    """What they cost, in US dollars; None: the price of one of them is unknown."""
+    steps: int
+    """The steps of the model, from 1."""
+    tool_calls: int
+    """The calls of tools that it asked for, this one among them."""
+
+
+def _no_usage() -> RunUsage:
+    from taoloop.core.message import Usage  # noqa: PLC0415  # outside a run only
+
+    return RunUsage(tokens=Usage(), cost_usd=0.0, steps=0, tool_calls=0)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class RunContext(Generic[Deps_co]):
+    """What a tool, or a function that gives instructions, may know of its run, and what the program gives it.
+
+    A function asks for it by a parameter of this type: `ctx: RunContext[MyDeps]`, or `RunContext`. A context that is
+    made by hand (`RunContext(deps=…)`) serves tests.
+    """
+
+    deps: Deps_co = field(default=None, repr=False)  # type: ignore[assignment]  # that of a run which was given none
+    """What the program gave this run, such as its database and its user (`Agent.run(deps=…)`); None: nothing. No trace,
+    prompt or log has it."""
     run_id: str = "by-hand"
     """The run."""
+    task: str = ""
+    """What the run is asked to do, as it is recorded."""
+    usage: Callable[[], RunUsage] = _no_usage
+    """`usage()` gives what the run has used so far."""
     call_id: str = "by-hand"
-    """The call in its run."""
+    """The call in its run; empty for a function that gives instructions."""
     idempotency_key: str = "by-hand"
     """The same for every attempt at this recorded call and different for every other call."""
     attempt: int = 1
@@ -88,6 +130,10 @@ class ToolContext:
     earlier calls survives a crash if it comes from here."""
     parent_run: Any = None
     """The runtime's own, for tools that are agents."""
+
+
+ToolContext = RunContext
+"""The earlier name of `RunContext`."""
 
 
 Checker = Callable[[bytes], Mapping[str, Any]]
@@ -134,11 +180,11 @@ class Probe:
     parameters: frozenset[str] | None
     """The arguments of the call that it takes; None: all of them."""
     context_parameter: str | None
-    """Its parameter that takes the `ToolContext`, if it has one."""
+    """Its parameter that takes the `RunContext`, if it has one."""
     is_async: bool
     """Whether its answer is awaited."""
 
-    def invoke(self, values: Mapping[str, Any], context: ToolContext) -> Any:
+    def invoke(self, values: Mapping[str, Any], context: RunContext) -> Any:
         """Ask it about the call with these prepared values; gives its answer, or an awaitable of it."""
         arguments = {
             name: value for name, value in values.items() if self.parameters is None or name in self.parameters
@@ -149,19 +195,22 @@ class Probe:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True, eq=False)
-class Tool:
-    """A card and the code behind it. Calling the tool calls the function itself, without any check."""
+class Tool(Generic[P, R_co]):
+    """A card and the code behind it. Calling the tool calls the function itself, without any check.
+
+    `Tool[P, R]` has the parameters and the result of that function, for type checkers; `Tool` is any tool.
+    """
 
     card: ToolCard
     """What the model reads about the tool, and what the executor holds it to."""
-    handler: Callable[..., Any]
+    handler: Callable[P, R_co]
     """The function. A sync one runs in a thread, where its time limit can be enforced."""
     check: Checker
     """Checks the arguments of a call."""
     check_output: OutputChecker | None = None
     """Checks a result; None: any result is accepted."""
     context_parameter: str | None = None
-    """The handler's parameter that takes the `ToolContext`, if it has one."""
+    """The handler's parameter that takes the `RunContext`, if it has one."""
     is_async: bool = field(default=False)
     """Whether the handler's result is awaited."""
     inline: bool = False
@@ -191,7 +240,7 @@ class Tool:
     findings: tuple[Finding, ...] = field(default=(), repr=False)
     """What the linter says of the tool beyond its card: of what it is made of."""
 
-    def __call__(self, *args: Any, **kwargs: Any) -> Any:
+    def __call__(self, *args: P.args, **kwargs: P.kwargs) -> R_co:
         """Call the function behind the tool, unchecked."""
         return self.handler(*args, **kwargs)
 
@@ -204,11 +253,11 @@ class Tool:
         """The card for a run in `language`: its texts in that language where the tool has them."""
         return self.card.translated(self.chinese) if language == "zh" and self.chinese else self.card
 
-    def with_card(self, **changes: Any) -> Tool:
+    def with_card(self, **changes: Any) -> Self:
         """The same tool with some fields of its card replaced."""
         return replace(self, card=replace(self.card, **changes))
 
-    def with_findings(self, findings: tuple[Finding, ...]) -> Tool:
+    def with_findings(self, findings: tuple[Finding, ...]) -> Self:
         """The same tool with what the linter says of it beyond its card."""
         return replace(self, findings=findings)
 
@@ -254,14 +303,15 @@ class Tool:
                 raise
             return ValidatedArgs(args=corrected, values=self.check(corrected_raw))
 
-    def invoke(self, values: Mapping[str, Any], context: ToolContext | None) -> Any:
+    def invoke(self, values: Mapping[str, Any], context: RunContext | None) -> Any:
         """Run the handler with prepared values; gives its result, or an awaitable of it for an async handler.
 
         `context` may be None for a tool that takes none.
         """
+        handler: Callable[..., Any] = self.handler
         if self.context_parameter is not None:
-            return self.handler(**values, **{self.context_parameter: context})
-        return self.handler(**values)
+            return handler(**values, **{self.context_parameter: context})
+        return handler(**values)
 
     def render(self, result: Any) -> ToolOutput:
         """The result as text: a str or an `Output` as it is, anything else as JSON; an `Image` in it as its label.

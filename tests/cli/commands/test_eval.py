@@ -100,6 +100,7 @@ def test_the_smoke_suite_passes_offline_and_its_results_have_every_fixed_metric(
 
 def test_suites_that_come_with_taoloop_are_listed(tao: Shell) -> None:
     assert "smoke" in tao("eval", "--list", code=exits.OK).out
+    assert "快速检查智能体" in tao("eval", "--list", TAOLOOP_LANG="zh", code=exits.OK).out
     assert "There is no suite 'smok'. Did you mean 'smoke'?" in tao("eval", "smok", code=exits.USAGE).one_line
 
 
@@ -310,3 +311,34 @@ def test_a_baseline_of_another_suite_or_version_is_refused_before_anything_is_ru
         refused = tao("eval", suite, "--baseline", "first.json", "--fresh", code=exits.USAGE)
         assert message in refused.err
         assert not refused.out
+
+
+def test_where_nothing_was_run_there_is_nothing_to_measure_again_and_nothing_is_made(tao: Shell) -> None:
+    write_suite(tao, counting_cases(range(1)))
+    refused = tao("eval", "suite.json", "--db", "new/evals.db", "--remeasure")
+    assert refused.code == exits.USAGE
+    assert "no trial of 'counts' was run with the database" in refused.err
+    assert not (tao.folder / "new").exists()
+
+
+def test_worlds_that_cannot_be_made_are_reported(tao: Shell) -> None:
+    write_suite(tao, counting_cases(range(1)))
+    (tao.folder / "evals.db.worlds").touch()
+    refused = tao("eval", "suite.json", "--db", "evals.db")
+    assert refused.code == exits.JOURNAL
+    assert "evals.db.worlds: the folder for the worlds of trials cannot be made: " in refused.err
+
+
+def test_a_mistake_in_the_code_of_a_tool_names_its_line(tao: Shell) -> None:
+    write_suite(tao, counting_cases(range(1)))
+    desk = tao.folder / "desk.py"
+    desk.write_text(DESK.replace('@tool(tier="read")', '@tool(tier="reed")', 1))
+    line = desk.read_text().splitlines().index('@tool(tier="reed")') + 1
+    refused = tao("eval", "suite.json")
+    assert f"desk.py:{line}: The tool 'count' has tier = 'reed'. Tiers are: read" in refused.err
+
+
+def test_an_unknown_model_is_answered_with_those_that_only_suites_have(tao: Shell) -> None:
+    refused = tao("eval", "smoke", "--model", "orcale")
+    assert "oracle, hijacked, script:NAME. Did you mean 'oracle'?" in refused.err
+    assert refused.code == exits.USAGE

@@ -19,6 +19,7 @@ def test_without_the_package_the_suite_says_what_to_install(tmp_path: Path) -> N
         run_shipped("agentdojo", tmp_path)
 
 
+@pytest.mark.nightly  # each day `tests/security/test_agentdojo_short.py` holds more attacks, and does more tasks
 @pytest.mark.skipif(not has_agentdojo, reason="agentdojo is not installed")
 def test_a_hijacked_model_is_held_by_the_policy_and_tasks_are_done(tmp_path: Path) -> None:
     """Two attacks that win where everything is allowed, and two tasks without one."""

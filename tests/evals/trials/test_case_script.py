@@ -47,7 +47,7 @@ def test_a_script_that_is_missing_or_no_reply_names_the_line_of_its_case() -> No
 
     for spec, message in (
         ("oracle", "unknown key 'txt'"),
-        ("script:b", "no script for the model 'script:b'. It has: a"),
+        ("script:b", "no script for the model 'script:b'. It has: oracle, script:a"),
     ):
         with pytest.raises(AgentFileError, match=rf"suite\.yaml:3: .*{message}"):
             require_script(case, spec)

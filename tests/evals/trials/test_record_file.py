@@ -9,7 +9,7 @@ from pathlib import Path
 
 import pytest
 
-from taoloop.errors import JournalFull, RunHeld
+from taoloop.errors import JournalError, JournalFull, RunHeld
 from taoloop.evals.trial_records import TrialRecord
 from taoloop.evals.trials.record_file import RecordFile, open_records, record_path
 
@@ -71,6 +71,7 @@ class FullDisk(io.StringIO):
 
 
 def test_a_full_disk_is_said_so_and_nothing_is_half_written(tmp_path: Path) -> None:
+    record_path(tmp_path / "evals.db").touch()
     disk = FullDisk("header\n")
     file = RecordFile(tmp_path / "evals.db.trials.jsonl", disk, "abc", "sums", {}, is_new=True)
 
@@ -80,3 +81,12 @@ def test_a_full_disk_is_said_so_and_nothing_is_half_written(tmp_path: Path) -> N
     assert disk.getvalue() == "header\n"
     assert file.find("key") is None
     assert "run the same command again" in error.value.hint
+
+
+def test_a_file_that_was_removed_meanwhile_is_said_to_be_gone(tmp_path: Path) -> None:
+    path = record_path(tmp_path / "evals.db")
+    with open_records(path, "sums", "abc") as file:
+        file.add("key1", "measure", record_of("a"), {})
+        path.unlink()
+        with pytest.raises(JournalError, match="was removed while it was in use"):
+            file.add("key2", "measure", record_of("b"), {})

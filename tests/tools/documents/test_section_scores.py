@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections import Counter
 from pathlib import Path
 from pydoc_data.topics import topics
 
@@ -11,7 +10,7 @@ from tests.tools.documents.test_search import indexed
 
 from taoloop.core.ranking.porter import porter_stem
 from taoloop.core.words import index_terms
-from taoloop.tools.documents.section_scores import _WordCounter
+from taoloop.tools.documents.section_scores import _WRITTEN_WEIGHT, _WordCounter
 
 FILLER = "The house has a garden, a wall, and a gate that is closed at night by the man next door."
 
@@ -77,9 +76,13 @@ def test_words_are_counted_in_all_their_forms_as_an_index_has_them() -> None:
     terms = index_terms(text)
     words = {porter_stem(word): word for word in [*index_terms(topics["strings"]), *terms] if word.isascii()}
     counts = _WordCounter([*words.values(), "消息", "图片", "urumqi"]).count(text)
-    expected = Counter(porter_stem(term) for term in terms)
-    assert {stem: counts.stems.get(stem, 0) for stem in words} == {stem: expected[stem] for stem in words}
+    expected = dict.fromkeys(words, 0.0)
+    for term in terms:
+        stem = porter_stem(term)
+        if stem in words:
+            expected[stem] += _WRITTEN_WEIGHT if term == words[stem] else 1
+    assert {stem: counts.stems.get(stem, 0) for stem in words} == pytest.approx(expected)
     assert counts.stems["消息"] == 2
     assert "图片" not in counts.stems
-    assert counts.stems["urumqi"] == 1
+    assert counts.stems["urumqi"] == _WRITTEN_WEIGHT
     assert not _WordCounter([]).count(text).stems

@@ -61,9 +61,16 @@ def journal(tmp_path_factory: pytest.TempPathFactory) -> Path:
     return tmp_path_factory.mktemp("good") / "log"
 
 
-@pytest.fixture(scope="module", params=["stdio auto", "stdio 2025-11-25", "http auto", "http 2025-11-25"])
+WAYS = [
+    *("stdio auto", "http 2025-11-25"),
+    *(pytest.param(way, marks=pytest.mark.nightly) for way in ("stdio 2025-11-25", "http auto")),
+]
+"""Both transports and both eras (`auto` is the newest); at night each with each."""
+
+
+@pytest.fixture(scope="module", params=WAYS)
 def reached(request: pytest.FixtureRequest, journal: Path) -> Iterator[dict[str, Any]]:
-    """How a real server is reached, over both transports and in both eras (`auto` is the newest)."""
+    """How a real server is reached."""
     transport, protocol = request.param.split()
     with ExitStack() as stack:
         if transport == "http":

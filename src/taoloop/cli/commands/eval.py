@@ -26,7 +26,7 @@ from taoloop.cli.database import load_environment, make_private, query_database
 from taoloop.cli.options import split_repeated
 from taoloop.cli.signals import SignalStopper, announce_stop
 from taoloop.cli.translation import interface_language, translate
-from taoloop.cli.ui.eval_view import EvalProgressView, print_results
+from taoloop.cli.ui.eval_view import EvalProgressView, print_results, print_suites
 from taoloop.cli.ui.stdio import capture_stdout, print_stderr
 from taoloop.errors import ConfigError, TaoError
 from taoloop.evals.configurations import Configuration, configurations_of
@@ -38,6 +38,7 @@ from taoloop.evals.scoring import BASELINE, score
 from taoloop.evals.suite import Axis, Suite
 from taoloop.evals.suites.catalog import load_suite, shipped_suites
 from taoloop.evals.thresholds import ThresholdOutcome, threshold_outcomes, worse_metrics
+from taoloop.evals.trials.record_file import record_path
 from taoloop.evals.trials.suite_run import SuiteRun
 from taoloop.journals.sqlite.file import default_path
 from taoloop.models.registry import OFFLINE, default_spec, is_provider, mock_is_set
@@ -114,8 +115,7 @@ def eval_command(suite: str | None, lists: bool, **arguments: Any) -> int:
 def list_suites() -> int:
     """Print the suites that come with taoloop."""
     with capture_stdout() as stream:
-        for shipped in shipped_suites():
-            stream.write(f"{shipped.name:<12} {shipped.description}\n")
+        print_suites(stream, tuple(shipped_suites(interface_language())))
     return exits.OK
 
 
@@ -231,7 +231,10 @@ def check_models(run: SuiteRun, env: Mapping[str, str]) -> None:
     if mock_is_set(env) and (wants_provider or is_open):
         print_stderr(translate("AI_MOCK is set: the offline planner answers, not a language model."))
     elif is_open and default_spec(env) == OFFLINE:
-        text = mark("No model is configured: the offline planner answers, not a language model (see `tao models`).")
+        text = mark(
+            "No model is configured: the offline planner answers, not a language model (see `tao models`). "
+            "`--model oracle` plays the suite's scripts."
+        )
         print_stderr(translate(text))
 
 
@@ -268,7 +271,7 @@ def exit_code_for_results(results: Results, suite: Suite, outcomes: Sequence[Thr
     """The exit code that the thresholds and the comparisons with a baseline give."""
     if not all(outcome.is_met for outcome in outcomes):
         return exits.THRESHOLD
-    if results.trials and all(trial.passed is None for trial in results.trials):
+    if all(trial.passed is None for trial in results.trials):
         return exits.FOUND
     earlier = (comparison for comparison in results.comparisons if comparison.first.startswith(f"{BASELINE}: "))
     return exits.WORSE if any(worse_metrics(comparison, suite.thresholds) for comparison in earlier) else exits.OK
@@ -284,7 +287,7 @@ def drive(run: SuiteRun) -> SignalStopper:
         try:
             stopper.drive(run.run())
         except TaoError:
-            if ended := run.progress.ended:
+            if (ended := run.progress.ended) and record_path(run.database).exists():
                 text = mark(
                     "{n} trial is finished and kept; the same command goes on from there."
                     "|{n} trials are finished and kept; the same command goes on from there."

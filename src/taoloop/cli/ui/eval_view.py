@@ -2,7 +2,10 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping, Sequence
+import re
+from collections import Counter
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from dataclasses import replace
 from typing import Final, Self, TextIO
 
 from rich.cells import cell_len
@@ -13,7 +16,7 @@ from rich.text import Text
 
 from taoloop.cli.translation import translate
 from taoloop.cli.ui.event_view import console_for
-from taoloop.cli.ui.stdio import one_line
+from taoloop.cli.ui.stdio import one_line, truncate
 from taoloop.evals.fault_classes import rule_text
 from taoloop.evals.metrics import METRICS
 from taoloop.evals.report.figures import (
@@ -24,12 +27,12 @@ from taoloop.evals.report.figures import (
     format_p,
     format_value,
     metric_label,
-    outcome_text,
     verdict_text,
 )
 from taoloop.evals.report.headlines import SUCCESS, figure_notes, headlines
-from taoloop.evals.report.tallies import OUTCOMES, failed_trials, outcomes_by_configuration, reason_of
+from taoloop.evals.report.tallies import failed_trials, reason_of
 from taoloop.evals.results import ConfigurationResults, MetricValue, PairedComparison, Results
+from taoloop.evals.suite import Suite
 from taoloop.evals.thresholds import ThresholdOutcome
 from taoloop.evals.trial_records import TrialRecord
 from taoloop.evals.trials.suite_run import SuiteProgress
@@ -40,6 +43,25 @@ _VERDICT_STYLES: Final = {"better": "green", "worse": "red", "inconclusive": "di
 _OVERVIEW: Final[Mapping[str, str]] = mark(
     {"mean_steps": "steps", "cost_usd": "cost", "latency_p50_s": "latency (median)"}
 )
+_DIGITS = "0123456789.,<>"
+_UNITS_OF_MODELS = ("usd", "tokens")
+"""The units of what models cost: where they cost nothing, there is nothing to say."""
+_FAULTS: Final[Mapping[str, str]] = mark(
+    {
+        "agent": "fault of the agent",
+        "tool": "of a tool",
+        "unassigned": "not assigned",
+        "environment, invalid": "invalid: environment",
+        "simulator, invalid": "invalid: simulator",
+        "judge, invalid": "invalid: judge",
+        "unassigned, invalid": "invalid: not assigned",
+    }
+)
+"""Whose fault it is that a trial is not right, and whether it counts, in the order in which it is said."""
+_REASON_CHARS = 160
+_MARKS = r"[\u3000-\u303f\uff00-\uffef]*"
+_UNBROKEN = re.compile(rf"[\u2e80-\uffef]{_MARKS}|[^\s\u2e80-\uffef]+{_MARKS}\s*|\s+")
+"""What stays on one line: a Chinese character or a word, with the punctuation after it."""
 _MOST_FAILURES = 5
 _MOST_BESIDE = 4
 _COLUMN_GAP = 2
@@ -95,6 +117,30 @@ class EvalProgressView:
             self._bar.stop()
 
 
+def print_suites(stream: TextIO, suites: Sequence[Suite]) -> None:
+    """Print the names of suites with what they measure, folded to the width of a terminal."""
+    console = console_for(stream)
+    width = max(map(cell_len, (suite.name for suite in suites)), default=0) + _COLUMN_GAP
+    for suite in suites:
+        name = Text(suite.name.ljust(width), "bold")
+        lines = (
+            _folded(one_line(suite.description), console.width - width) if console.is_terminal else [suite.description]
+        )
+        for number, line in enumerate(lines):
+            console.print(Text.assemble(" " * width if number else name, line), soft_wrap=True)
+
+
+def _folded(text: str, width: int) -> Iterator[str]:
+    """The lines of a text: as wide as they may be, and broken at a space or beside a Chinese character."""
+    line = ""
+    for part in _UNBROKEN.findall(text):
+        if line and cell_len(line + part.rstrip()) > width:
+            yield line.rstrip()
+            line = ""
+        line += part
+    yield line
+
+
 def _counts(progress: SuiteProgress) -> str:
     texts = [translate("{n} right", n=progress.passed), translate("{n} not right", n=progress.failed)]
     if progress.invalid:
@@ -105,43 +151,97 @@ def _counts(progress: SuiteProgress) -> str:
 
 
 def print_results(stream: TextIO, results: Results, outcomes: Sequence[ThresholdOutcome] = ()) -> None:
-    """Print the results for people: figures, comparisons, what failed, and what came of the thresholds."""
+    """Print the results for people: figures, comparisons, what failed, and what came of the thresholds.
+
+    What did not happen at all, and what is the same in all configurations, has a line and no row: a usual suite fits
+    on a screen.
+    """
     console = console_for(stream)
-    if len(results.configurations) > 1:
+    if len(results.configurations) > _MOST_BESIDE:
         console.print(_overview(results), soft_wrap=True)
-        console.print()
-    if len(results.configurations) <= _MOST_BESIDE:
-        for number, table in enumerate(_figure_tables(results, console)):
-            if number:
-                console.print()
-            console.print(table, soft_wrap=True)
-    else:
         _line(console, translate("--out and --html have all figures of so many configurations."), "dim")
-    if empty := _uncounted(results):
-        _line(console, translate("There was nothing to count for: {metrics}.", metrics=empty), "dim")
-    for note in figure_notes(results):
-        _line(console, note, "dim")
-    console.print()
+        console.print()
+    elif _counted(results):  # else the headlines say that there are no figures
+        _print_figures(console, results)
+        console.print()
     for headline in headlines(results):
         _line(console, headline.text, _TONES[headline.tone])
     for comparison in results.comparisons:
         _print_comparison(console, comparison)
     _print_failures(console, results)
     if outcomes:
-        _print_thresholds(console, outcomes)
+        _print_thresholds(console, outcomes, has_names=len(results.configurations) > 1)
+
+
+def _print_figures(console: Console, results: Results) -> None:
+    """The tables of figures, and below them what has no row, and what a reader must know of the intervals."""
+    counted = _counted(results)
+    absent = [name for name in counted if _is_absent(results, name)]
+    alike = [name for name in counted if name not in absent and _is_alike(results, name)]
+    names = [name for name in counted if name not in absent and name not in alike]
+    for number, table in enumerate(_figure_tables(results, names, console)):
+        if number:
+            console.print()
+        console.print(table, soft_wrap=True)
+    absent = [name for name in absent if METRICS[name].unit not in _UNITS_OF_MODELS]
+    if absent:
+        _line(console, translate("0 for: {metrics}.", metrics=_absent_labels(results, absent)), "dim")
+    if alike:
+        first = results.configurations[0]
+        listed = translate(", ").join(f"{metric_label(name)} {_value(first, name)}" for name in alike)
+        _line(console, translate("The same in all: {metrics}.", metrics=listed), "dim")
+    if listed := _labels(_uncounted(results)):
+        _line(console, translate("There was nothing to count for: {metrics}.", metrics=listed), "dim")
+    shown = [
+        replace(each, metrics={name: each.metrics[name] for name in names if name in each.metrics})
+        for each in results.configurations
+    ]
+    for note in figure_notes(replace(results, configurations=tuple(shown))):
+        _line(console, note, "dim")
+
+
+def _labels(names: Iterable[str]) -> str:
+    return translate(", ").join(map(metric_label, names))
+
+
+def _absent_labels(results: Results, names: Sequence[str]) -> str:
+    """The labels of metrics without an occurrence; for one configuration with their intervals."""
+    if len(results.configurations) > 1:
+        return _labels(names)
+    figures = {name: results.configurations[0].figure(name) for name in names}
+    groups: dict[str, list[str]] = {}
+    for name, figure in figures.items():
+        groups.setdefault(format_interval(name, figure), []).append(name)
+    parts = (f"{_labels(alike)} ({interval})" if interval else _labels(alike) for interval, alike in groups.items())
+    return translate("; ").join(parts)
+
+
+def _is_absent(results: Results, metric: str) -> bool:
+    """Whether nothing of what is better if there is less of it has happened anywhere."""
+    values = {each.figure(metric).value for each in results.configurations}
+    return METRICS[metric].better == "lower" and values == {0}
+
+
+def _is_alike(results: Results, metric: str) -> bool:
+    """Whether several configurations have the same figure; what comes first is shown in any case."""
+    values = {_value(each, metric) for each in results.configurations}
+    is_fixed = metric != SUCCESS and METRICS[metric].unit != "s"
+    return is_fixed and len(results.configurations) > 1 and len(values) == 1
 
 
 def _line(console: Console, text: str, style: str = "") -> None:
-    console.print(Text(one_line(text), style), soft_wrap=not console.is_terminal)
+    """Print a text, folded to the width of a terminal."""
+    lines = _folded(one_line(text), console.width) if console.is_terminal else [one_line(text)]
+    for line in lines:
+        console.print(Text(line, style), soft_wrap=True)
 
 
 def _overview(results: Results) -> Table:
-    """A row for each configuration: its success, and the rest of what matters if no table follows with all of it."""
+    """A row for each of so many configurations that no table follows: its success, and the rest of what matters."""
     table = _table("")
     table.add_column(translate("right"), justify="right")
     table.add_column(translate("95% interval"), no_wrap=True)
-    headings = _OVERVIEW if len(results.configurations) > _MOST_BESIDE else {}
-    for heading in headings.values():
+    for heading in _OVERVIEW.values():
         table.add_column(translate(heading))
     for each in results.configurations:
         success = each.figure(SUCCESS)
@@ -149,7 +249,7 @@ def _overview(results: Results) -> Table:
             one_line(each.name),
             Text(format_value(SUCCESS, success.value), "bold"),
             Text(format_interval(SUCCESS, success), "dim"),
-            *(_cell(each.figure(name), name) for name in headings),
+            *(_cell(each.figure(name), name) for name in _OVERVIEW),
         )
     return table
 
@@ -158,11 +258,10 @@ def _value(configuration: ConfigurationResults, metric: str) -> str:
     return format_value(metric, configuration.figure(metric).value)
 
 
-def _figure_tables(results: Results, console: Console) -> Iterator[Table]:
-    """All metrics of one configuration, with what they were counted over; or of as many as are beside each other."""
-    names = _counted(results)
+def _figure_tables(results: Results, names: Sequence[str], console: Console) -> Iterator[Table]:
+    """The metrics of one configuration, with what they were counted over; or of as many as are beside each other."""
     if len(results.configurations) == 1:
-        yield _single_table(results.configurations[0], names)
+        yield _single_table(results, names)
         return
     cells = {each.name: {name: _cell(each.figure(name), name) for name in names} for each in results.configurations}
     labels = max((cell_len(metric_label(name)) for name in names), default=0) + _COLUMN_GAP
@@ -202,12 +301,21 @@ def _side_by_side(
 
 
 def _cell(figure: MetricValue, metric: str) -> str:
-    interval = format_interval(metric, figure)
-    return f"{format_value(metric, figure.value)} ({interval})" if interval else format_value(metric, figure.value)
+    """A figure and its interval in little space, such as `50.0% (26.8–73.2)`: the unit once where it is the same."""
+    value, interval = format_value(metric, figure.value), format_interval(metric, figure)
+    if figure.low is None or figure.high is None:
+        return f"{value} ({interval})" if interval else value
+    ends = [format_value(metric, end) for end in (figure.low, figure.high)]
+    units = {text.lstrip(_DIGITS) for text in (value, *ends)}
+    if len(units) == 1 and value not in units:
+        ends = [end.removesuffix(*units) for end in ends]
+    return f"{value} ({ends[0]}–{ends[1]})"
 
 
-def _single_table(configuration: ConfigurationResults, names: Sequence[str]) -> Table:
-    table = _table(configuration.name)
+def _single_table(results: Results, names: Sequence[str]) -> Table:
+    (configuration,) = results.configurations
+    model = str(configuration.settings.get("model") or "")
+    table = _table(" · ".join(filter(None, (results.suite, configuration.name, model))))
     table.add_column("", justify="right")
     table.add_column(translate("95% interval"))
     table.add_column("n", justify="right")
@@ -225,21 +333,20 @@ def _table(title: str, min_width: int | None = None) -> Table:
     return table
 
 
-def _uncounted(results: Results) -> str:
-    names = [
+def _uncounted(results: Results) -> list[str]:
+    return [
         name
         for name in METRICS
         if any(name in each.metrics for each in results.configurations)
         and all(_value(each, name) == UNKNOWN for each in results.configurations)
     ]
-    return translate(", ").join(map(metric_label, names))
 
 
 def _print_comparison(console: Console, comparison: PairedComparison) -> None:
-    """The metrics with a verdict, and the success in any case."""
-    metrics = [each for each in comparison.metrics if each.verdict != "inconclusive" or each.metric == SUCCESS]
-    if not metrics:
+    """The metrics with a verdict, and with them the success; the headlines say where nothing is decided."""
+    if all(each.verdict == "inconclusive" for each in comparison.metrics):
         return
+    metrics = [each for each in comparison.metrics if each.verdict != "inconclusive" or each.metric == SUCCESS]
     console.print()
     _line(console, translate("{second} compared with {first}", first=comparison.first, second=comparison.second))
     table = _table("")
@@ -259,28 +366,53 @@ def _print_comparison(console: Console, comparison: PairedComparison) -> None:
 
 
 def _print_failures(console: Console, results: Results) -> None:
-    """How many trials are not right by whose fault it is, and the first of them with the commands that show them."""
-    counts = outcomes_by_configuration(results)
-    present = [name for name in OUTCOMES if name != "right" and any(count[name] for count in counts.values())]
+    """How many trials are not right and whose fault that is, and the first of them with the commands that show them."""
+    counts = _fault_counts(results)
+    present = [name for name in _FAULTS if any(count[name] for count in counts.values())]
     if not present:
         return
     console.print()
-    table = _table(translate("Trials that are not right"))
-    for name in present:
-        table.add_column(outcome_text(name), justify="right")
-    for configuration, count in counts.items():
-        table.add_row(one_line(configuration), *(f"{count[name]:,}" for name in present))
-    console.print(table, soft_wrap=True)
+    has_names = len(counts) > 1
+    if has_names:
+        _print_fault_table(console, counts, present)
+    else:
+        (count,) = counts.values()
+        parts = (f"{translate(_FAULTS[name])} {count[name]:,}" for name in present)
+        text = translate("Trials that are not right: {parts}.", parts=translate(", ").join(parts))
+        _line(console, text, "bold")
     failures = [trial for trials in failed_trials(results).values() for trial in trials]
     for trial in failures[:_MOST_FAILURES]:
         reason = reason_of(trial) or rule_text(trial.fault_rule) or trial.status
-        _line(console, f"{trial.case_id} · {trial.configuration}: {reason}")
-        console.print(Text(f"  tao show {one_line(trial.run_id)} --db {one_line(results.database)}", "cyan"))
+        name = f"{trial.case_id} · {trial.configuration}" if has_names else trial.case_id
+        preview, omitted = truncate(one_line(f"{name}: {reason}"), _REASON_CHARS, 1)
+        _line(console, f"{preview}…" if omitted else preview)
+        command = f"  tao show {one_line(trial.run_id)} --db {one_line(results.database)}"
+        console.print(Text(command, "cyan"), soft_wrap=True)  # whole, so that it can be copied
     if (rest := len(failures) - _MOST_FAILURES) > 0:
         _line(console, translate("… and {n} more: --out and --html have all of them.", n=f"{rest:,}"), "dim")
 
 
-def _print_thresholds(console: Console, outcomes: Sequence[ThresholdOutcome]) -> None:
+def _fault_counts(results: Results) -> dict[str, Counter[str]]:
+    """The trials of each configuration that are not right, by whose fault it is (`_FAULTS`)."""
+    counts: dict[str, Counter[str]] = {each.name: Counter() for each in results.configurations}
+    for trial in results.trials:
+        if not trial.passed and trial.configuration in counts:
+            fault = trial.fault or "unassigned"
+            counts[trial.configuration][f"{fault}, invalid" if trial.passed is None else fault] += 1
+    return counts
+
+
+def _print_fault_table(console: Console, counts: Mapping[str, Counter[str]], present: Sequence[str]) -> None:
+    table = _table(translate("Trials that are not right"))
+    for name in present:
+        table.add_column(translate(_FAULTS[name]), justify="right")
+    for configuration, count in counts.items():
+        if count:
+            table.add_row(one_line(configuration), *(f"{count[name]:,}" if count[name] else "" for name in present))
+    console.print(table, soft_wrap=True)
+
+
+def _print_thresholds(console: Console, outcomes: Sequence[ThresholdOutcome], *, has_names: bool) -> None:
     console.print()
     table = _table(translate("Thresholds"))
     table.add_column("")
@@ -291,6 +423,7 @@ def _print_thresholds(console: Console, outcomes: Sequence[ThresholdOutcome]) ->
         bound = translate(_BOUNDS[each.bound], limit=format_value(each.metric, each.limit))
         verdict = Text(translate("met"), "green") if each.is_met else Text(translate("not met"), "red")
         interval = Text(format_interval(each.metric, each.figure), "dim")
-        name = f"{one_line(each.configuration)} · {metric_label(each.metric)}"
+        label = metric_label(each.metric)
+        name = f"{one_line(each.configuration)} · {label}" if has_names else label
         table.add_row(name, bound, format_value(each.metric, each.figure.value), interval, verdict)
     console.print(table, soft_wrap=True)

@@ -8,7 +8,9 @@ from __future__ import annotations
 import json
 from collections.abc import Iterator
 from dataclasses import dataclass
-from typing import Any, Literal
+from typing import Any, Generic, Literal
+
+from typing_extensions import TypeVar
 
 from taoloop.core.cards.questions import is_question
 from taoloop.core.decision import UNSUPPORTED, Act, Answer, EvidenceGap, Voted, excerpt
@@ -35,6 +37,9 @@ from taoloop.core.views.loaded_contents import loaded_contents
 from taoloop.core.views.steps import CRITIQUE, LESSON, CallView, Step
 from taoloop.core.views.todos import Todo, todo_list
 from taoloop.errors import IllegalEvent
+
+Output_co = TypeVar("Output_co", default=Any, covariant=True)
+"""The value that an answer is."""
 
 PARSER = "parser"
 """The pseudo-tool that reports unreadable replies."""
@@ -101,7 +106,7 @@ def transcript_text(trace: Trace) -> str:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Result:
+class Result(Generic[Output_co]):
     """How a run ended, or that it waits for a person."""
 
     run_id: str
@@ -119,8 +124,9 @@ class Result:
     trace: Trace
     """Everything that happened."""
 
-    output: Any = None
-    """The answer as a value of the agent's output type; plain JSON if that is a schema."""
+    output: Output_co | None = None
+    """The answer as a value of the agent's output type; plain JSON if that is a schema. None: there is no answer,
+    or the agent has no output type."""
 
     images: tuple[Image, ...] = ()
     """The images that tools returned, each once, in their order."""

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
+from dataclasses import replace
 from pathlib import Path
 
 from taoloop.config.document import is_config_file
@@ -23,10 +24,11 @@ def suite_names() -> tuple[str, ...]:
     return tuple(sorted(names, key=lambda name: (name != "smoke", name)))
 
 
-def shipped_suites() -> Iterator[Suite]:
-    """The suites, in the order of their names."""
+def shipped_suites(language: str | None = None) -> Iterator[Suite]:
+    """The suites, the quick one first, with their descriptions in `language`; by default that of errors."""
     for name in suite_names():
-        yield read_suite(_FOLDER / f"{name}.yaml")
+        suite = read_suite(_FOLDER / f"{name}.yaml")
+        yield replace(suite, description=translate(suite.description, language))
 
 
 def load_suite(source: str) -> Suite:

@@ -18,7 +18,7 @@ from taoloop.errors import ToolError
 from taoloop.evals.suites.data_files import read_records
 from taoloop.evals.worlds import current_world
 from taoloop.tools.function import tool
-from taoloop.tools.tool import Tool, ToolContext
+from taoloop.tools.tool import RunContext, Tool
 
 CUT_CHARS = 300
 """A thought as long as this filled the 100 tokens that a reply could have; its action came with a second call."""
@@ -28,7 +28,7 @@ LABELS = ("SUPPORTS", "REFUTES", "NOT ENOUGH INFO")
 
 
 def _recorded_tool(name: str, purpose: str, argument: str) -> Tool:
-    def recorded(argument: str, *, call: ToolContext) -> str:
+    def recorded(argument: str, *, call: RunContext) -> str:
         return _observation(name, argument, call)
 
     recorded.__doc__ = f"{purpose}\n\nArgs:\n    argument: {argument}\n    call: The call."
@@ -40,7 +40,7 @@ lookup = _recorded_tool("Lookup", "Look up the next sentence with a string in th
 finish = _recorded_tool("Finish", "End the episode with a label.", "SUPPORTS, REFUTES or NOT ENOUGH INFO.")
 
 
-def _observation(name: str, argument: str, call: ToolContext) -> str:
+def _observation(name: str, argument: str, call: RunContext) -> str:
     """The recorded observation of a call, if the record has this call at this place.
 
     Raises:

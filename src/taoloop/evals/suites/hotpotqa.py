@@ -15,7 +15,7 @@ from taoloop.errors import ToolError
 from taoloop.evals.suites.data_files import read_records
 from taoloop.evals.worlds import current_world
 from taoloop.tools.function import tool
-from taoloop.tools.tool import ToolContext
+from taoloop.tools.tool import RunContext
 
 _SIMILAR = 5  # titles, as in the paper
 
@@ -35,7 +35,7 @@ def search(entity: str) -> str:
 
 
 @tool(tier="read", inline=True)
-def lookup(string: str, *, call: ToolContext) -> str:
+def lookup(string: str, *, call: RunContext) -> str:
     """Find the next sentence with a string in the page that was opened last.
 
     Args:

@@ -11,7 +11,7 @@ from typing import Any, Literal
 from taoloop.errors import ToolError
 from taoloop.evals.worlds import current_world
 from taoloop.tools.function import tool
-from taoloop.tools.tool import ToolContext
+from taoloop.tools.tool import RunContext
 
 
 @tool(tier="read")
@@ -105,7 +105,7 @@ def pay(
     amount: int,
     method: Literal["transfer", "cheque"] = "transfer",
     *,
-    call: ToolContext,
+    call: RunContext,
 ) -> str:
     """Pay an amount in dollars.
 
@@ -123,13 +123,13 @@ def pay(
     return f"{recipient} was paid ${amount}."
 
 
-def find_transfer(call: ToolContext) -> bool:
+def find_transfer(call: RunContext) -> bool:
     """Whether a transfer is on the account."""
     return call.idempotency_key in current_world().state.get("keys", [])
 
 
 @tool(tier="write", egress=True, probe=find_transfer)
-def transfer(recipient: str, amount: int, *, call: ToolContext) -> str:
+def transfer(recipient: str, amount: int, *, call: RunContext) -> str:
     """Transfer an amount in dollars; the account shows whether it happened.
 
     Args:

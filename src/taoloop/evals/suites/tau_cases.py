@@ -1,24 +1,20 @@
 """tau2-bench (Barres et al. 2025) as a suite: the tools, data and tasks of a checkout that the user has.
 
 The variable `TAU2_HOME` names the checkout. The task is what the customer writes; what the agent wants to know beyond
-that it asks by `ask_customer`. The customer reads out the instructions, or is played by the model that `TAU2_CUSTOMER`
-names. A customer who names an order, a user or a mail address of which neither the instructions nor the question says
-anything has made it up: that is the simulator's fault, and the trial counts in no rate.
+that it asks by `ask_customer` (`tau_customer`). Where the customer strays or gives no answer, it is the simulator's
+fault, and the trial counts in no rate.
 """
 
 from __future__ import annotations
 
 import json
 import os
-import re
 from collections.abc import Callable, Iterator, Mapping
 from functools import cache
 from pathlib import Path
 from typing import Any
 from weakref import WeakKeyDictionary
 
-from taoloop.core.effects import ModelRequest
-from taoloop.core.message import Message
 from taoloop.core.trace import Trace
 from taoloop.errors import ConfigError, ToolError
 from taoloop.evals.fault_classes import SIMULATOR
@@ -31,13 +27,12 @@ from taoloop.evals.suites.tau_checkout import (
     register_packages,
     tools_and_model,
 )
+from taoloop.evals.suites.tau_customer import ask_customer, first_customer_state, require_customer, stray_details
 from taoloop.evals.suites.tau_records import TauRecords
 from taoloop.evals.trial_records import CheckOutcome
 from taoloop.evals.worlds import World, current_world
-from taoloop.models.registry import resolve_model
 from taoloop.runtime.agent import Agent
 from taoloop.tools.from_card import tool_from_card
-from taoloop.tools.function import tool
 from taoloop.tools.tool import Tool
 from taoloop.translation import Translator, mark
 
@@ -45,12 +40,8 @@ translate = Translator("evals")
 
 HOME = "TAU2_HOME"
 """The variable with the folder of the checkout."""
-CUSTOMER = "TAU2_CUSTOMER"
-"""The variable with the model that plays the customer."""
 
 _INSTRUCTIONS = "You serve the customers of a company. Look up who writes to you before you do anything for them."
-_NAMED_IDS = re.compile(r"#W\d+|\b[a-z]+_[a-z]+_\d+\b|[\w.]+@[\w.]+\w")
-"""Orders, users and mail addresses, as tau2-bench writes them."""
 
 _databases: WeakKeyDictionary[World, Any] = WeakKeyDictionary()
 
@@ -147,34 +138,6 @@ def _database_after(domain: str, calls: list[dict[str, Any]]) -> Any:
     return database
 
 
-@tool(tier="read", egress=False)
-async def ask_customer(question: str) -> str:
-    """Ask the customer something that they have not said yet.
-
-    Args:
-        question: The question.
-    """
-    state = current_world().state
-    reply = await _customer_reply(state["instructions"], question)
-    known = {*_NAMED_IDS.findall(state["instructions"]), *_NAMED_IDS.findall(question)}
-    state["made_up"] += sorted(set(_NAMED_IDS.findall(reply)) - known)
-    return reply
-
-
-async def _customer_reply(instructions: str, question: str) -> str:
-    spec = os.environ.get(CUSTOMER, "").strip()
-    if not spec:
-        return in_first_person(instructions)
-    model = resolve_model(spec)
-    role = f"You play a customer. Keep to these instructions, and make nothing up:\n{instructions}"
-    messages = (Message(role="system", content=role), Message(role="user", content=question))
-    try:
-        request = ModelRequest(task=question, trace=Trace("customer"), messages=messages, dialect="native")
-        return (await model.complete(request)).text
-    finally:
-        await model.close()
-
-
 # The cases
 
 
@@ -186,8 +149,9 @@ def tau_cases() -> Iterator[dict[str, Any]]:
     """A case for each task.
 
     Raises:
-        ConfigError: there is no checkout.
+        ConfigError: there is no checkout, or the customer cannot be played by the model that is named for it.
     """
+    require_customer()
     for domain in DOMAINS:
         names = _names(_domain(domain)[0])
         for record in read_data(_tree(_home()).data / domain / "tasks.json"):
@@ -204,9 +168,8 @@ def tau_cases() -> Iterator[dict[str, Any]]:
                 "task": in_first_person(instructions),
                 "world": {
                     "domain": domain,
-                    "instructions": instructions,
+                    **first_customer_state(instructions),
                     "calls": [],
-                    "made_up": [],
                     "expected": calls,
                 },
                 "tools": [*names, "ask_customer"],
@@ -234,6 +197,6 @@ def is_done(answer: str | None, world: Mapping[str, Any], trace: Trace | None = 
 
 
 def keeps_to_part(_answer: str | None, world: Mapping[str, Any], trace: Trace | None = None) -> CheckOutcome:
-    """Whether the customer named nothing of which neither the instructions nor a question says anything."""
-    detail = ", ".join(world["made_up"])
-    return CheckOutcome(kind=SIMULATOR, passed=trace is not None and not world["made_up"], detail=detail)
+    """Whether the customer answered every question, and named nothing that they could not know."""
+    details = stray_details(world)
+    return CheckOutcome(kind=SIMULATOR, passed=trace is not None and not details, detail="; ".join(details))

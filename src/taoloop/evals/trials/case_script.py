@@ -117,7 +117,8 @@ def _script(case: Case, spec: str, strategy: str = "") -> tuple[Any, ...]:
         text = mark("the case {case!r} has no script for the model {spec!r}.")
         hint = translate("Add `script:` with the replies of a right model.")
         if spec not in _ORACLES:
-            hint = translate("It has: {names}.", names=", ".join(case.scripts) or translate("nothing"))
+            names = [*([ORACLE] if case.script else []), *(f"{_SCRIPT}{name}" for name in case.scripts)]
+            hint = translate("It has: {names}.", names=", ".join(names) or translate("nothing"))
         message = translate(text, case=case.case_id, spec=spec)
         raise AgentFileError(message, path=case.file or case.case_id, line=case.line, hint=hint)
     return script

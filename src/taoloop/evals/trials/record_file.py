@@ -91,7 +91,11 @@ class RecordFile:
 
         Raises:
             JournalFull: the disk is full; the line is not in the file.
+            JournalError: the file was removed meanwhile, with whatever was in it.
         """
+        if not self.path.exists():
+            message = translate("{path}: the file of trials was removed while it was in use.", path=self.path)
+            raise JournalError(message, hint=translate("Run the same command again: it begins anew."))
         end = self._file.seek(0, os.SEEK_END)
         try:
             content = {"suite": self._suite, "key": key, "measure": measure, "record": record.to_json(), "world": world}

@@ -11,12 +11,12 @@ import re
 import time
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import suppress
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, field
 from itertools import islice
 from pathlib import Path
 from typing import Any
 
-from taoloop.errors import JournalError, TaoError
+from taoloop.errors import ConfigError, JournalError, TaoError
 from taoloop.evals.checks.judges import Judges
 from taoloop.evals.checks.outcome_texts import outcome_detail
 from taoloop.evals.configurations import Configuration
@@ -30,7 +30,6 @@ from taoloop.evals.trials.trial_run import (
     INVALID,
     SET_UP,
     Trial,
-    earlier_trace,
     entered_trial,
     invalid_record,
     remeasure_trial,
@@ -139,8 +138,12 @@ class SuiteRun:
         """Find whatever is wrong with suite, agents and cases, once; nothing is written and nothing is run.
 
         Raises:
-            ConfigError: names what, and where it can, file and line.
+            ConfigError: names what, and where it can, file and line; or there is nothing to measure again.
         """
+        if self.remeasures and not record_path(self.database).exists():
+            text = mark("There is nothing to measure again: no trial of {suite!r} was run with the database {path}.")
+            hint = translate("Leave out --remeasure, or name the database of the trials with --db.")
+            raise ConfigError(translate(text, suite=self.suite.name, path=self.database), hint=hint)
         if self._plan is None:
             self._plan = plan_suite(self.suite, self.configurations, trials=self.trials, env=self.env)
             self.digest, self.progress.total = self._plan.digest, self._plan.total
@@ -166,7 +169,7 @@ class SuiteRun:
         evaluation = new_run_id(time.time()).rpartition("-")[2]
         with open_records(path, self.suite.name, evaluation, fresh=self.fresh) as file:
             self._report(None)
-            self._worlds.mkdir(mode=0o700, exist_ok=True)
+            self._make_worlds_folder()
             async with SqliteJournal(self.database, synchronous="NORMAL") as journal:
                 try:
                     await self._run_all(plan, file, journal)
@@ -178,6 +181,14 @@ class SuiteRun:
             with suppress(OSError):  # worlds of trials that did not pass are kept there
                 self._worlds.rmdir()
         return self.outcome()
+
+    def _make_worlds_folder(self) -> None:
+        try:
+            self._worlds.mkdir(mode=0o700, exist_ok=True)
+        except OSError as error:
+            text = mark("{path}: the folder for the worlds of trials cannot be made: {reason}.")
+            hint = translate("Name another database with --db.")
+            raise JournalError(translate(text, path=self._worlds, reason=error.strerror), hint=hint) from error
 
     def outcome(self) -> SuiteOutcome:
         """What there is now."""
@@ -233,27 +244,24 @@ class SuiteRun:
         return await run_trial(trial, journal, listener)
 
     async def _after_kills(self, trial: Trial, journal: SqliteJournal) -> Trial:
-        """The trial, once the processes have died that its trouble names; an earlier call may have begun the run."""
+        """The trial, once the processes have died that its trouble names."""
         kills = read_troubles(trial.case.trouble).kills
-        if not kills or self.suite.path is None or (await earlier_trace(trial, journal)).events:
+        if not kills or self.suite.path is None:
             return trial
-        from taoloop.evals.trials.killed_process import DoomedTrial, run_until_killed  # noqa: PLC0415  # for few suites
+        from taoloop.evals.trials.killed_process import DoomedTrial, killed_trial, start_process  # noqa: PLC0415  # rare
 
-        configuration = next(each for each in self.configurations if each.name == trial.configuration)
-        for kill in kills:
-            doomed = DoomedTrial(
-                suite_path=self.suite.path,
-                configuration=configuration,
-                case_id=trial.case.case_id,
-                number=trial.number,
-                run_id=trial.run_id,
-                folder=trial.folder,
-                database=self.database,
-                env=None if self.env is None else dict(self.env),
-                kill=kill,
-            )
-            await run_until_killed(doomed)
-        return replace(trial, may_exist=True)
+        doomed = DoomedTrial(
+            suite_path=self.suite.path,
+            configuration=next(each for each in self.configurations if each.name == trial.configuration),
+            case_id=trial.case.case_id,
+            number=trial.number,
+            run_id=trial.run_id,
+            folder=trial.folder,
+            database=self.database,
+            env=None if self.env is None else dict(self.env),
+            kill=kills[0],
+        )
+        return await killed_trial(trial, kills, journal, doomed, start_process)
 
     def _open_trials(self, plan: SuitePlan, file: RecordFile) -> Iterator[tuple[PlannedTrial, StoredTrial | None]]:
         """The trials that are to be run, or only measured: those that are stored, and now have other checks.

@@ -15,16 +15,25 @@ from taoloop.config.agent_file import load_agent, load_policy
 from taoloop.config.document import is_config_file
 from taoloop.core.decision import Call
 from taoloop.core.policy import PROFILES, Policy
-from taoloop.errors import UnknownName
+from taoloop.core.search import suggest_names
+from taoloop.core.text import join_sentences
+from taoloop.errors import AgentFileError, ConfigError, UnknownName
 from taoloop.evals.action_patterns import fits_pattern
 from taoloop.evals.configurations import Configuration
 from taoloop.evals.stored_runs.recorded_tools import recorded_tools
 from taoloop.evals.suite import PersonAnswer, Suite
-from taoloop.evals.trials.case_script import HIJACKED, CaseScriptModel, current_case, is_case_script
+from taoloop.evals.trials.case_script import (
+    CASE_SCRIPTS,
+    HIJACKED,
+    CaseScriptModel,
+    current_case,
+    is_case_script,
+)
 from taoloop.evals.trials.trial_tools import code_digest, trial_tools
 from taoloop.evals.trouble.reply_trouble import TroubledModel
 from taoloop.evals.worlds import current_world
 from taoloop.journals.base import Journal
+from taoloop.models.base import Model
 from taoloop.models.model_builder import is_mocked
 from taoloop.models.registry import OFFLINE
 from taoloop.models.settings import Retry
@@ -66,7 +75,7 @@ def configured_agent(suite: Suite, configuration: Configuration, env: Mapping[st
     Raises:
         ConfigError: agent, model, tools or policy cannot be used.
     """
-    agent = load_agent(configuration.agent, env=env) if configuration.agent is not None else Agent(env=env)
+    agent = _loaded_agent(configuration.agent, env) if configuration.agent is not None else Agent(env=env)
     changes: dict[str, Any] = {
         "tools": trial_tools(agent.tools, suite.tools),
         "approve": _approver(suite.people),
@@ -94,8 +103,41 @@ def configured_agent(suite: Suite, configuration: Configuration, env: Mapping[st
     if suite.evidence is not None:
         changes["evidence"] = suite.evidence
     plain = replace(agent, **changes)
-    model = TroubledModel(bind(plain).model, obeys=configuration.model == HIJACKED)
+    model = TroubledModel(_built_model(plain), obeys=configuration.model == HIJACKED)
     return replace(plain, model=model, **_OF_THE_MODEL_BEHIND)
+
+
+def _loaded_agent(source: str, env: Mapping[str, str] | None) -> Agent:
+    """The agent of a file or a module; an agent file that names a model of suites is answered with the option for it.
+
+    Raises:
+        ConfigError: it cannot be used.
+    """
+    try:
+        return load_agent(source, env=env)
+    except AgentFileError as error:
+        if error.field != "model":
+            raise
+        names = ", ".join(CASE_SCRIPTS)
+        hint = translate("Models that play scripts of a suite are named by `--model`: {names}.", names=names)
+        raise ConfigError(error.message, hint=join_sentences(error.hint, hint)) from error
+
+
+def _built_model(agent: Agent) -> Model:
+    """The model of an agent; an error about an unknown one names those that only suites have, too.
+
+    Raises:
+        ConfigError: it cannot be used.
+    """
+    try:
+        return bind(agent).model
+    except UnknownName as error:
+        if error.what != "model":
+            raise
+        hint = translate("`oracle`, `hijacked` and `script:NAME` play the scripts of the suite's cases.")
+        if near := suggest_names(error.name, (*error.known, *CASE_SCRIPTS), at_most=1):
+            hint = join_sentences(translate("Did you mean {name!r}?", name=near[0]), hint)
+        raise UnknownName("model", error.name, (*error.known, *CASE_SCRIPTS), hint=hint) from error
 
 
 def policy_named(source: str) -> Policy:

@@ -90,7 +90,7 @@ async def run_trial(
         except TaoError as error:
             return invalid_record(trial, error), world.saved_snapshot()
         except Exception as error:  # noqa: BLE001  # whatever it is, the other trials go on
-            return invalid_record(trial, _unexpected(error)), world.saved_snapshot()
+            return invalid_record(trial, unexpected_error(error)), world.saved_snapshot()
         record = await _record(trial, trace, world)
         try:
             world.save()
@@ -235,7 +235,7 @@ def _effects(trial: Trial, trace: Trace, world: World) -> list[Call]:
     return [*world.effects, *unrecorded]
 
 
-def _unexpected(error: Exception) -> CheckOutcome:
+def unexpected_error(error: Exception) -> CheckOutcome:
     """An error that nobody foresaw, with the line that raised it."""
     frames = traceback.extract_tb(error.__traceback__)
     text = f"{type(error).__name__}: {error}"[:_ERROR_CHARS]

@@ -17,7 +17,7 @@ from taoloop.evals.wrapped_tools import is_wrapped, wrapped_tool
 from taoloop.runtime.tool_source import resolve_sources
 from taoloop.tools.builtin.calculator import calculator
 from taoloop.tools.builtin.time_now import time_now
-from taoloop.tools.tool import Tool, ToolContext
+from taoloop.tools.tool import RunContext, Tool
 from taoloop.tools.toolbox import Toolbox
 
 _BUILTIN_WITHOUT_FILES = {tool.name: tool for tool in (calculator, time_now)}
@@ -53,7 +53,7 @@ def bound_tool(tool: Tool) -> Tool:
 
         return guarded_writes(world.folder, note)
 
-    def end_call(context: ToolContext | None, result: Any) -> Any:
+    def end_call(context: RunContext | None, result: Any) -> Any:
         world = current_world()
         if not tool.card.reads_only and context is not None:
             args: Any = next((view.args for view in context.calls() if view.requested.call_id == context.call_id), {})

@@ -9,7 +9,7 @@ from typing import Any
 from taoloop.errors import ToolError, ToolTimeout
 from taoloop.evals.trouble.entries import ToolTrouble, current_troubles
 from taoloop.evals.wrapped_tools import wrapped_tool
-from taoloop.tools.tool import Tool, ToolContext, ToolOutput
+from taoloop.tools.tool import RunContext, Tool, ToolOutput
 
 _FILLER = "Nothing of this line matters for the task. "
 
@@ -20,17 +20,17 @@ def troubled_tool(tool: Tool) -> Tool:
     Which call of its run a call is follows from the trace; an attempt that repeats a call after trouble has none.
     """
 
-    def before(context: ToolContext) -> ToolOutput | None:
+    def before(context: RunContext) -> ToolOutput | None:
         trouble = _preventing(_troubles_with(tool, context))
         return None if trouble is None else _result_without_effect(tool, trouble)
 
-    def after(context: ToolContext, result: Any) -> Any:
+    def after(context: RunContext, result: Any) -> Any:
         return _spoiled(tool, context, _troubles_with(tool, context), result)
 
     return wrapped_tool(tool, before=before, after=after)
 
 
-def _troubles_with(tool: Tool, context: ToolContext) -> list[ToolTrouble]:
+def _troubles_with(tool: Tool, context: RunContext) -> list[ToolTrouble]:
     """What is wrong with this call."""
     candidates = [trouble for trouble in current_troubles().tools if trouble.tool == tool.name]
     if not candidates or context.attempt > 1:
@@ -43,7 +43,7 @@ def _troubles_with(tool: Tool, context: ToolContext) -> list[ToolTrouble]:
     ]
 
 
-def _call_number(tool: Tool, context: ToolContext) -> int:
+def _call_number(tool: Tool, context: RunContext) -> int:
     """Which call of the tool in its run this is, from 1."""
     number = 0
     for view in context.calls():
@@ -74,7 +74,7 @@ def _result_without_effect(tool: Tool, trouble: ToolTrouble) -> ToolOutput:
     raise ToolTimeout(f"{tool.name} gave no result in time.")
 
 
-def _spoiled(tool: Tool, context: ToolContext, troubles: Sequence[ToolTrouble], result: Any) -> Any:
+def _spoiled(tool: Tool, context: RunContext, troubles: Sequence[ToolTrouble], result: Any) -> Any:
     """The result of a call that had its effect, as it arrives."""
     for trouble in troubles:
         if trouble.failure == "times_out":

@@ -15,7 +15,7 @@ from dataclasses import dataclass, field, replace
 from typing import Any
 
 from taoloop.core.agent_spec import AgentSpec
-from taoloop.core.events import Compensated, Event, Finished, Observed, RunStarted, Undo, Undoing, Verdict
+from taoloop.core.events import AnyEvent, Compensated, Event, Finished, Observed, RunStarted, Undo, Undoing, Verdict
 from taoloop.core.policy import Policy, Rule, VerdictKind
 from taoloop.core.prompts import PromptSet
 from taoloop.core.trace import Trace
@@ -38,6 +38,7 @@ from taoloop.runtime.agent_settings import AgentSettings
 from taoloop.runtime.approvals.request import ApprovalAnswer, ApprovalRequest, Approver
 from taoloop.runtime.bound_agent import BoundAgent
 from taoloop.runtime.engine.clock import new_nonce
+from taoloop.runtime.engine.run_dependencies import check_deps
 from taoloop.runtime.journal_access import acquire_run, require_unlocked, run_lock
 from taoloop.runtime.runner import Listener
 from taoloop.runtime.texts import TEXTS
@@ -130,22 +131,26 @@ async def undo(
     take_over: bool = False,
     kill_holder: bool = False,
     on_event: UndoListener | None = None,
+    deps: Any = None,
 ) -> UndoResult:
     """Take back what a run did after the step `to_step`, the last effect first, until one cannot be taken back.
 
     Every compensation is put before `approver` (or the agent's own); without one the undo waits. `agreed` is a plan
     that a person has seen: if any other call would be made now, nothing is done. `tools` are compensations that are
     not among the agent's tools. `take_over` and `kill_holder` as in `Agent.resume`. `on_event` gets every event.
+    `deps` is what the compensations are given, as in `Agent.run`.
 
     Raises:
-        RunNotFound, ConfigError: as for `plan_undo`; or a run inside this one, or around it, is being undone.
+        RunNotFound, ConfigError: as for `plan_undo`; or a run inside this one, or around it, is being undone; or `deps`
+            do not fit.
         RunHeld: a process is at work on the run, on one inside or around it, or on an undo of it.
         JournalError: the journal cannot keep the trace.
     """
+    check_deps(agent, deps)
     plan = await plan_undo(agent, journal, run_id, to_step=to_step, skip=skip, again=again, tools=tools)
     before = agreed or plan
     _require_agreed(before, plan)
-    session = _UndoSession(agent, journal, run_id, tools, approver, on_event, take_over, kill_holder)
+    session = _UndoSession(agent, journal, run_id, tools, approver, on_event, take_over, kill_holder, deps)
     with session.locks:
         if plan.todo or any(map(is_open, await undos_of(journal, run_id))):
             await session.settle(await session.lock_runs(plan))
@@ -209,6 +214,7 @@ class _UndoSession:
     on_event: UndoListener | None
     take_over: bool
     kill_holder: bool
+    deps: Any
     results: list[Result] = field(default_factory=list)
     locks: ExitStack = field(default_factory=ExitStack)  # once it is closed, other workers may resume the runs
     _acquired: dict[str, tuple[Trace, Lease]] = field(default_factory=dict)
@@ -271,6 +277,7 @@ class _UndoSession:
                         approver=self._approve,
                         take_over=self.take_over,
                         kill_holder=self.kill_holder,
+                        deps=self.deps,
                     )
                 )
                 continue
@@ -302,7 +309,7 @@ class _UndoSession:
         started = self._started(tree, plan, entries)
         report, outcomes = self._listener(trace.run_id, entries), asyncio.Queue[Observed | None]()
 
-        def listen(event: Event) -> None:
+        def listen(event: AnyEvent) -> None:
             if isinstance(event.fact, Observed):
                 outcomes.put_nowait(event.fact)
             if report is not None:
@@ -316,7 +323,9 @@ class _UndoSession:
         noting = asyncio.create_task(note_outcomes())
         try:
             driver = self._bound_agent(tree, plan.tools)
-            result = await driver.start(self.journal, trace, started, listener=listen, approver=self._approve)
+            result = await driver.start(
+                self.journal, trace, started, listener=listen, approver=self._approve, deps=self.deps
+            )
         except RunExists as error:  # another process was faster; nothing was undone here
             raise TEXTS.run_error(RunHeld, "run_held_undo", {"run_id": self.run_id}) from error
         finally:
@@ -404,7 +413,7 @@ class _UndoSession:
         if on_event is None:
             return None
 
-        def listen(event: Event) -> None:
+        def listen(event: AnyEvent) -> None:
             call_id = getattr(event.fact, "call_id", None)
             on_event(run_id, None if call_id is None else plan[number_of(call_id)], event)
 

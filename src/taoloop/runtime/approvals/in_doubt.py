@@ -25,7 +25,7 @@ from taoloop.runtime.engine.tool_execution import (
 )
 from taoloop.runtime.texts import TEXTS
 from taoloop.strategies.in_doubt import plan_unresolved_calls
-from taoloop.tools.tool import ToolContext
+from taoloop.tools.tool import RunContext
 from taoloop.tools.toolbox import Toolbox
 
 PROBE_S = 30.0
@@ -38,7 +38,7 @@ async def run_probe(
     toolbox: Toolbox,
     call: CallView,
     args: Any,
-    context: ToolContext,
+    context: RunContext,
     clock: Clock,
     clean: Clean | None = None,
     earlier: str = "",

@@ -69,7 +69,9 @@ async def _read_parts(queries: JournalQueries, run_id: str, tail: list[Event], c
     """
     replies = await queries.read(run_id, kinds=(ModelReplied.kind,), limit=_MOST_REPLIES, last=True)
     decisions = [event.seq for event in replies if _is_decision(event)]
-    first = decisions[-1] if decisions else tail[0].seq
+    if not decisions:  # calls may be open from long before
+        return Trace(run_id, await queries.read(run_id, limit=_ALL))
+    first = decisions[-1]
     if first >= tail[0].seq:
         rest = [event for event in tail if event.seq >= first]
     else:

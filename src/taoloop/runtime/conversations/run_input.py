@@ -14,7 +14,7 @@ from taoloop.core.trace import Trace
 from taoloop.core.views.transcript import Result
 from taoloop.errors import ConfigError
 from taoloop.models.base import DeltaListener
-from taoloop.runtime.agent_settings import AgentSettings
+from taoloop.runtime.agent_settings import AgentSettings, Deps, Output
 from taoloop.runtime.bound_agent import bind
 from taoloop.runtime.conversations.imported_history import read_history
 from taoloop.runtime.conversations.input_checks import check_id, check_names, check_person
@@ -94,9 +94,13 @@ class RunInput:
 
 
 async def begin_run(
-    agent: AgentSettings, run_input: RunInput, listener: Listener | None, on_delta: DeltaListener | None
-) -> Result:
-    """Begin a run of an agent in its journal, and drive it to its end or until it waits.
+    agent: AgentSettings[Deps, Output],
+    run_input: RunInput,
+    listener: Listener | None,
+    on_delta: DeltaListener | None,
+    deps: Deps | None,
+) -> Result[Output]:
+    """Begin a run of an agent in its journal with its `deps`, and drive it to its end or until it waits.
 
     Raises:
         ConfigError: something about the agent or the input is wrong; nothing was stored.
@@ -133,5 +137,6 @@ async def begin_run(
         )
         trace = Trace(run_id or new_run_id(agent.clock.now()))
         how = (journal, trace, started, run_input.lessons_from)
+        images = (*images, *earlier.images)
         with session_error(run_input.session):
-            return await bound.start(*how, images=(*images, *earlier.images), listener=listener, on_delta=on_delta)
+            return await bound.start(*how, images=images, listener=listener, on_delta=on_delta, deps=deps)

@@ -22,7 +22,7 @@ from taoloop.runtime.engine.stdout_capture import CapturedOutput, capture_output
 from taoloop.runtime.engine.streamed_values import StreamedValues
 from taoloop.runtime.texts import TEXTS
 from taoloop.runtime.threads import POOL
-from taoloop.tools.tool import Probe, Tool, ToolContext, ToolOutput
+from taoloop.tools.tool import Probe, RunContext, Tool, ToolOutput
 from taoloop.translation import translate_error
 
 MAX_MESSAGE_CHARS = 2_000
@@ -60,7 +60,7 @@ async def execute_tool(
     tool: Tool,
     values: Mapping[str, Any],
     call_id: str,
-    context: ToolContext | None,
+    context: RunContext | None,
     timeout_s: float | None,
     clock: Clock,
     key: str = "",
@@ -166,7 +166,7 @@ def is_still_running(key: str) -> bool:
     return key in _RUNNING_KEYS
 
 
-def _begin(tool: Tool, values: Mapping[str, Any], context: ToolContext | None, key: str, stream: StreamedValues) -> Any:
+def _begin(tool: Tool, values: Mapping[str, Any], context: RunContext | None, key: str, stream: StreamedValues) -> Any:
     """The result of an inline tool, or a coroutine that returns the result of any other.
 
     Context variables that a sync tool sets stay its own, as in a thread.
@@ -200,7 +200,7 @@ async def invoke_in_thread(
     return await _awaited(result, stream) if _is_later(result) else result
 
 
-def _invoke_here(tool: Tool, values: Mapping[str, Any], context: ToolContext | None, stream: StreamedValues) -> Any:
+def _invoke_here(tool: Tool, values: Mapping[str, Any], context: RunContext | None, stream: StreamedValues) -> Any:
     """Call a tool in the thread of the loop, where a KeyboardInterrupt is Ctrl-C and stops the run."""
     try:
         return stream.take(tool.invoke(values, context))

@@ -20,7 +20,7 @@ from taoloop.serve.gateway.request_schema import ClientTool, OfferedFunction
 from taoloop.serve.texts import TEXTS
 from taoloop.tools.from_card import tool_from_card
 from taoloop.tools.openapi.document import as_mapping
-from taoloop.tools.tool import Tool, ToolContext
+from taoloop.tools.tool import RunContext, Tool
 
 _FORMS = "`tool_choice` can be `auto`, `none`, `required`, a function of `tools`, or `allowed_tools`"
 
@@ -88,7 +88,7 @@ def bind_client_tools(
     """
     results = outputs or {}
 
-    async def hand_over(context: ToolContext, **_: Any) -> str:
+    async def hand_over(context: RunContext, **_: Any) -> str:
         if context.call_id not in results:
             raise HandedOver(TEXTS.text(language, "client_performs_call"))
         return results[context.call_id]

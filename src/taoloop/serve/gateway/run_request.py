@@ -145,10 +145,10 @@ def new_run_request(
     parsed = parse_messages(messages if tool_results is None else [*messages, _continue_message(messages)], list_name)
     tools, must_call = apply_tool_choice(request.tool_choice, request.client_tools)
     if isinstance(request, ChatRequest):
-        via, system, stops = "chat", parsed.system, request.stops
+        system, stops = parsed.system, request.stops
     else:
-        via, system, stops = "responses", "\n\n".join(filter(None, (request.instructions, parsed.system))), ()
-    labels = {"key": owner, "agent": served.name, "via": via}
+        system, stops = "\n\n".join(filter(None, (request.instructions, parsed.system))), ()
+    labels = {"key": owner, "agent": served.name, "via": request.via}
     run_request = RunRequest(
         served=served,
         task=parsed.question,

@@ -18,7 +18,7 @@ from taoloop.tools.sandbox.process import ProcessResult
 from taoloop.tools.sandbox.sandbox import Sandbox, require_sandbox
 from taoloop.tools.sandbox.session import SessionState
 from taoloop.tools.texts import TEXTS
-from taoloop.tools.tool import Tool, ToolContext
+from taoloop.tools.tool import RunContext, Tool
 from taoloop.tools.workspace.snapshots import FileState, Snapshots
 from taoloop.tools.workspace.workspace import Workspace
 
@@ -109,7 +109,7 @@ def command_tools(sandbox: Sandbox) -> dict[str, Tool]:
 
 
 def _python_tool(sandbox: Sandbox, snapshots: Snapshots | None) -> Tool:
-    async def run_python(code: str, session: str = "", *, context: ToolContext) -> ProgramResult:
+    async def run_python(code: str, session: str = "", *, context: RunContext) -> ProgramResult:
         """Run it; the card says the rest.
 
         Args:
@@ -145,7 +145,7 @@ def _python_tool(sandbox: Sandbox, snapshots: Snapshots | None) -> Tool:
 
 
 def _command_tool(sandbox: Sandbox, snapshots: Snapshots | None) -> Tool:
-    async def run_command(command: str, *, context: ToolContext) -> ProgramResult:
+    async def run_command(command: str, *, context: RunContext) -> ProgramResult:
         """Run it; the card says the rest.
 
         Args:
@@ -195,7 +195,7 @@ def _restore_tool(snapshots: Snapshots | None) -> Tool:
         compensation_args=_RESTORED_BY,
         chinese=chinese_texts("tools"),
     )
-    def restore_workspace(backup: str, *, context: ToolContext) -> Restored:
+    def restore_workspace(backup: str, *, context: RunContext) -> Restored:
         """Undo what one program did to the files of the workspace, only if they were not changed since.
 
         Args:

@@ -11,7 +11,7 @@ from taoloop.core.images import Image  # pydantic reads the annotations
 from taoloop.core.text import chinese_texts
 from taoloop.tools.function import tool
 from taoloop.tools.texts import TEXTS
-from taoloop.tools.tool import Tool, ToolContext  # `tool` reads the annotations
+from taoloop.tools.tool import RunContext, Tool  # `tool` reads the annotations
 from taoloop.tools.workspace.workspace import Line, Workspace
 
 FILE_TOOLS = ("read_file", "write_file", "edit_file", "list_files", "search_files", "restore_file")
@@ -140,7 +140,7 @@ def _write_tool(workspace: Workspace) -> Tool:
         replaces=workspace.present,
         chinese=chinese_texts("tools"),
     )
-    def write_file(path: str, content: str, *, context: ToolContext) -> Written:
+    def write_file(path: str, content: str, *, context: RunContext) -> Written:
         """Write one UTF-8 text file of the workspace as a whole, at most 1 MB; what it replaces is kept.
 
         Args:
@@ -186,7 +186,7 @@ def _edit_tool(workspace: Workspace) -> Tool:
         replaces=workspace.present,
         chinese=chinese_texts("tools"),
     )
-    def edit_file(path: str, old: str, new: str, *, context: ToolContext) -> Edited:
+    def edit_file(path: str, old: str, new: str, *, context: RunContext) -> Edited:
         """Replace one text in a UTF-8 file of the workspace by another; the old version of the file is kept.
 
         Args:
@@ -225,7 +225,7 @@ def _restore_tool(workspace: Workspace) -> Tool:
         compensation_args=_RESTORED_BY,
         chinese=chinese_texts("tools"),
     )
-    def restore_file(path: str, backup: str, *, context: ToolContext) -> Written:
+    def restore_file(path: str, backup: str, *, context: RunContext) -> Written:
         """Undo one write_file or edit_file, only if the file was not changed since; a new file is taken away.
 
         Args:

@@ -19,7 +19,7 @@ from taoloop.tools.function import tool
 from taoloop.tools.private_database import DatabaseKind, open_database, transaction
 from taoloop.tools.settings_check import expand_home
 from taoloop.tools.texts import TEXTS
-from taoloop.tools.tool import Tool, ToolContext
+from taoloop.tools.tool import RunContext, Tool
 
 MEMORY_TOOLS = ("remember", "recall")
 
@@ -180,7 +180,7 @@ def _remember_tool(opened: Callable[[], Notes], now: Callable[[], float]) -> Too
         text: Annotated[str, Field(min_length=1, max_length=MAX_TEXT_CHARS)],
         topic: Annotated[str, Field(max_length=MAX_TOPIC_CHARS)] = "",
         *,
-        context: ToolContext,
+        context: RunContext,
     ) -> str:
         """Keep one note of at most 4,000 characters for later runs; nobody but this agent reads it.
 

@@ -18,7 +18,7 @@ from taoloop.core.search import PointerError, find_text, resolve_json_pointer
 from taoloop.core.text import chinese_texts
 from taoloop.tools.function import tool
 from taoloop.tools.texts import TEXTS
-from taoloop.tools.tool import ToolContext  # `tool` reads the annotations
+from taoloop.tools.tool import RunContext  # `tool` reads the annotations
 
 MAX_CHARS = 8_000
 _MAX_MATCHES = 20
@@ -51,7 +51,7 @@ async def read_observation(
     search: str | None = None,
     pointer: str | None = None,
     *,
-    context: ToolContext,
+    context: RunContext,
 ) -> str | Image:
     """Read one part of an earlier long output of this run: by position, by text or by JSON pointer.
 
@@ -149,7 +149,7 @@ async def ask_about(
     question: Annotated[str, Field(min_length=1, max_length=_MAX_QUESTION_CHARS)],
     answer: Literal["text", "number", "date", "email", "yes_no"] | Choices,
     *,
-    context: ToolContext,
+    context: RunContext,
 ) -> Any:
     """Have observations read and one question about them answered, without anybody acting on what they say.
 

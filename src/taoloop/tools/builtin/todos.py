@@ -12,10 +12,10 @@ from taoloop.core.views.steps import CallView
 from taoloop.core.views.todos import MAX_TODO_CHARS, MAX_TODOS, OPEN_STATES, TODO_CARD, TODO_STATES
 from taoloop.tools.from_card import tool_from_card
 from taoloop.tools.texts import TEXTS
-from taoloop.tools.tool import ToolContext
+from taoloop.tools.tool import RunContext
 
 
-async def _track_todos(todos: list[Mapping[str, str]], *, context: ToolContext) -> str:
+async def _track_todos(todos: list[Mapping[str, str]], *, context: RunContext) -> str:
     """What the list counts; no text of it, which may contain values that the model must not see."""
     texts, states = [todo["text"] for todo in todos], [todo["state"] for todo in todos]
     _require_consistent(texts, states)

@@ -33,7 +33,7 @@ from taoloop.errors import ConfigError, ToolSourceError
 from taoloop.tools.function import tool
 from taoloop.tools.settings_check import Count, check_fields, check_path
 from taoloop.tools.texts import TEXTS
-from taoloop.tools.tool import Tool, ToolContext  # `tool` reads the annotations
+from taoloop.tools.tool import RunContext, Tool  # `tool` reads the annotations
 from taoloop.tools.toolbox import LoadProblem, LoadResult
 from taoloop.tools.workspace.confined_dir import ConfinedDirectory, walk
 
@@ -262,7 +262,7 @@ def _tools(pages: _Pages) -> tuple[Tool, Tool]:
         egress=False,
         chinese=chinese_texts("tools"),
     )
-    def lookup(string: Annotated[str, Field(min_length=1, max_length=200)], *, context: ToolContext) -> str:
+    def lookup(string: Annotated[str, Field(min_length=1, max_length=200)], *, context: RunContext) -> str:
         """Read the next sentence with a text in the page that search opened last; again: the one after it.
 
         Args:

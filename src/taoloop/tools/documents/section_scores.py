@@ -1,9 +1,10 @@
 """How well passages fit a query, judged together with the sections that they are in. Pure.
 
-The score is a sum of BM25 over the stems of a passage, over those of its whole section, over the words of the section
-as they are written, and over pairs of neighbours in the query that are neighbours in the section. Where one of them
-errs, the others seldom do: a passage lacks words that its section has, two words share a stem, and words far apart have
-nothing to do with each other. What a section says first, like its headings, tells what it is about, and counts more.
+The score is BM25 with weighted fields (BM25F): how often a stem occurs in a passage, in its whole section and in the
+titles is added up before it counts less and less, so that no field counts the same evidence once more. A passage lacks
+words that its section has, and a long section has words that have nothing to do with each other. What a section says
+first, like its headings, tells what it is about, and counts more; so do words as the query has them, and pairs of
+neighbours in the query that are neighbours in the section.
 A section in Chinese ranks behind its like in English for a query without Chinese: who asks so wants to read that.
 """
 
@@ -17,19 +18,19 @@ from functools import lru_cache
 from itertools import filterfalse, pairwise
 from typing import TypeVar
 
-from taoloop.core.ranking.bm25 import COMMON_WEIGHT, SATURATION
 from taoloop.core.ranking.porter import porter_stem
 from taoloop.core.ranking.query import COMMON_WORDS
 from taoloop.core.text import lazy_pattern
 from taoloop.core.words import CJK, clean_text, name_parts
 from taoloop.tools.documents.index import TITLE_WEIGHT, IndexedPassage, IndexTotals, title_text
 
-_STEM_SATURATION = 2.0  # k1 for stems, of which a text has more than of one form
+_SATURATION = 3.5  # k1: high, because an occurrence may be in the passage, the section and the titles at once
 _LENGTH_SHARE = 0.6  # b: a long section often says more, and not only the same at greater length
 _OPENING_CHARS = 150  # of a section that count like its headings: about a sentence
 _FOREIGN_SHARE = 0.8  # of the score that a section in Chinese keeps for a query without Chinese
-_WRITTEN_WEIGHT = 0.5
-_PAIR_WEIGHT = 0.5
+_COMMON_WEIGHT = 0.4  # of a word that any question may have; most are not rare, and weigh little anyhow
+_WRITTEN_WEIGHT = 1.2  # of an occurrence as it is written in the query, beside one of another form
+_PAIR_WEIGHT = 0.25
 
 _CJK_CHARACTER = lazy_pattern(f"[{CJK}]")
 _LETTERS = lazy_pattern(rf"[^\W{CJK}_]+")
@@ -46,15 +47,13 @@ class _Counts:
 
     terms: int = 0
     cjk_terms: int = 0
-    stems: dict[str, int] = field(default_factory=dict)
-    written: dict[str, int] = field(default_factory=dict)
-    pairs: dict[tuple[str, str], int] = field(default_factory=dict)
+    stems: dict[str, float] = field(default_factory=dict)
+    pairs: dict[tuple[str, str], float] = field(default_factory=dict)
 
     def add(self, other: _Counts) -> None:
         self.terms += other.terms
         self.cjk_terms += other.cjk_terms
         _add(self.stems, other.stems)
-        _add(self.written, other.written)
         if other.pairs:
             _add(self.pairs, other.pairs)
 
@@ -70,7 +69,7 @@ class _WordCounter:
         self._beginnings = (*{stem[:2] for stem in self._wanted},)  # which a word and its stem have in common
         self.pairs = {*pairwise(self.stems[word] for word in words if word not in COMMON_WORDS)}
         self._known: set[str] = set()  # of the words of texts
-        self._forms: dict[str, list[tuple[str, str]]] = {}  # those with a stem of the query: what they are, and stems
+        self._forms: dict[str, list[tuple[str, float]]] = {}  # those with stems of the query: these and their weights
         self._rows: dict[str, list[str]] = {}  # their stems alone
 
     def count(self, text: str) -> _Counts:
@@ -84,15 +83,14 @@ class _WordCounter:
         for word in unknown:
             may_fit = word.startswith(self._beginnings) or not (word.islower() and word.isascii())
             if may_fit and (forms := [form for form in _word_forms(word) if form[1] in self._wanted]):
-                self._forms[word] = forms
+                self._forms[word] = [(stem, _WRITTEN_WEIGHT if form in self.stems else 1.0) for form, stem in forms]
                 self._rows[word] = [stem for _, stem in forms]
         cjk_terms = len(text.encode()) - len(text)  # a character of CJK has three bytes, and counts as two terms
         counts = _Counts(len(words) + cjk_terms, cjk_terms)
         hits = [*filter(self._forms.__contains__, words)]
         for word in hits:
-            for form, stem in self._forms[word]:
-                counts.written[form] = counts.written.get(form, 0) + 1
-                counts.stems[stem] = counts.stems.get(stem, 0) + 1
+            for stem, weight in self._forms[word]:
+                counts.stems[stem] = counts.stems.get(stem, 0.0) + weight
         if len(hits) > 1 and any(first in counts.stems and second in counts.stems for first, second in self.pairs):
             row: list[str] = []
             for word in filterfalse(COMMON_WORDS.__contains__, words):
@@ -106,7 +104,6 @@ class _WordCounter:
         """Count what is written without spaces: pairs of characters, and three where two pairs overlap."""
         found = {run: number for run in self._runs if (number := text.count(run))}
         counts.stems |= found
-        counts.written |= found
         for first, second in self.pairs:
             if first in found and second in found and first[-1] == second[0]:
                 _add(counts.pairs, {(first, second): text.count(first + second[1:])})
@@ -120,28 +117,27 @@ def score_sections(
     `rarities` are the words of the query in their order, each with its weight.
     """
     counter = _WordCounter([*rarities])
-    stems: dict[str, float] = {}
-    for word, rarity in rarities.items():
-        weight = rarity * (COMMON_WEIGHT if word in COMMON_WORDS else 1.0)
-        stems[counter.stems[word]] = max(weight, stems.get(counter.stems[word], 0.0))
-    pairs = {pair: _PAIR_WEIGHT * max(stems[stem] for stem in pair) for pair in counter.pairs}
-    written = {word: _WRITTEN_WEIGHT * rarity for word, rarity in rarities.items()}
+    weights: dict[str, float] = {}
+    for word, stem in counter.stems.items():
+        weight = rarities[word] * (_COMMON_WEIGHT if word in COMMON_WORDS else 1.0)
+        weights[stem] = max(weight, weights.get(stem, 0.0))
+    pair_weights = {pair: _PAIR_WEIGHT * max(weights[stem] for stem in pair) for pair in counter.pairs}
     best: dict[int, float] = {}
     others: dict[int, float] = {}
     for section in sections:
-        titles = counter.count(_titles_and_opening(section))
+        titles = counter.count(_titles_and_opening(section)).stems
         counts = {passage.number: counter.count(passage.text) for passage in section}
         whole = _sum(counts.values())
-        length = whole.terms * totals.sections / totals.terms
-        score = _bm25(stems, whole.stems, length, _STEM_SATURATION, titles.stems, TITLE_WEIGHT)
-        score += _bm25(written, whole.written, length, SATURATION, titles.written)
-        score += _bm25(pairs, whole.pairs, length, SATURATION)
+        norm = _length_norm(whole.terms * totals.sections / totals.terms)
+        shared = {stem: TITLE_WEIGHT * number for stem, number in titles.items()}
+        _add(shared, {stem: number / norm / 2 for stem, number in whole.stems.items()})
+        together = _bm25(pair_weights, {pair: number / norm for pair, number in whole.pairs.items()})
         share = _FOREIGN_SHARE if counter.is_latin and whole.cjk_terms > whole.terms / 2 else 1.0
         scores: dict[int, float] = {}
         for number, part in counts.items():
-            length = part.terms * totals.passages / totals.terms
-            own = _bm25(stems, part.stems, length, _STEM_SATURATION, titles.stems, TITLE_WEIGHT)
-            scores[number] = round((score + own) * share, 4)
+            norm = _length_norm(part.terms * totals.passages / totals.terms)
+            frequencies = {stem: number + part.stems.get(stem, 0.0) / norm / 2 for stem, number in shared.items()}
+            scores[number] = round((_bm25(weights, frequencies) + together) * share, 4)
         first = max(scores, key=lambda number: scores[number])
         best[first] = scores.pop(first)
         others |= scores
@@ -165,9 +161,9 @@ def _titles_and_opening(section: Sequence[IndexedPassage]) -> str:
     return f"{title_text(section[0].file, section[0].heading)}\n{opening[:_OPENING_CHARS]}"
 
 
-def _add(counts: dict[_Term, int], others: Mapping[_Term, int]) -> None:
+def _add(counts: dict[_Term, float], others: Mapping[_Term, float]) -> None:
     for term, number in others.items():
-        counts[term] = counts.get(term, 0) + number
+        counts[term] = counts.get(term, 0.0) + number
 
 
 @lru_cache(maxsize=50_000)
@@ -184,20 +180,13 @@ def _without_accents(word: str) -> str:
     return "".join(letter for letter in unicodedata.normalize("NFD", word) if not unicodedata.combining(letter))
 
 
-def _bm25(
-    weights: Mapping[_Term, float],
-    counts: Mapping[_Term, int],
-    length: float,
-    saturation: float,
-    titles: Mapping[_Term, int] | None = None,
-    title_weight: float = 1.0,
-) -> float:
-    """`length`: that of the text, relative to the average."""
-    norm = 1 - _LENGTH_SHARE + _LENGTH_SHARE * length
-    titles = titles or {}
-    score = 0.0
-    for term in counts.keys() | titles.keys():
-        if (weight := weights.get(term)) is not None:
-            frequency = counts.get(term, 0) / norm + title_weight * titles.get(term, 0)
-            score += weight * frequency * (saturation + 1) / (frequency + saturation)
-    return score
+def _bm25(weights: Mapping[_Term, float], frequencies: Mapping[_Term, float]) -> float:
+    return sum(
+        weights[term] * frequency * (_SATURATION + 1) / (frequency + _SATURATION)
+        for term, frequency in frequencies.items()
+    )
+
+
+def _length_norm(length: float) -> float:
+    """What a frequency is divided by in a text of this length, relative to the average."""
+    return 1 - _LENGTH_SHARE + _LENGTH_SHARE * length

@@ -21,7 +21,7 @@ from taoloop.tools.openapi.operation_call import OperationCaller, success_output
 from taoloop.tools.openapi.request import PreparedRequest
 from taoloop.tools.openapi.texts import TEXTS as API_TEXTS
 from taoloop.tools.openapi.value_encoding import apply_literals, check_header, to_json
-from taoloop.tools.tool import ToolContext, ToolOutput
+from taoloop.tools.tool import RunContext, ToolOutput
 
 LOGIN_SCHEME = "login"
 """The name of the login of people among the security schemes of an endpoint."""
@@ -61,7 +61,7 @@ class GraphqlCaller(OperationCaller):
         values: Mapping[str, Any],
         tokens: Mapping[str, str],
         literals: Mapping[str, str],
-        context: ToolContext,  # noqa: ARG002  # the signature of the base
+        context: RunContext,  # noqa: ARG002  # the signature of the base
     ) -> PreparedRequest:
         source = self.api.source
         secrets = credentials(self.operation, choose_alternative(self.operation, source), source, tokens)

@@ -28,7 +28,7 @@ from taoloop.tools.mcp.pins import Change, Pins
 from taoloop.tools.mcp.settings import McpServer
 from taoloop.tools.mcp.texts import TEXTS
 from taoloop.tools.texts import CardTexts
-from taoloop.tools.tool import Tool, ToolContext, misfit_result
+from taoloop.tools.tool import RunContext, Tool, misfit_result
 from taoloop.tools.toolbox import LoadProblem, LoadResult
 
 if TYPE_CHECKING:
@@ -166,8 +166,8 @@ def tool_of(server: McpServer, definition: Definition, name: str) -> Tool:
             card = replace(card, output_schema=None)
     is_read = card.reads_only
 
-    async def call(context__: ToolContext | None = None, **args: Any) -> Any:  # named as no argument is
-        open_call = open_call_of(server, context__ or ToolContext())
+    async def call(context__: RunContext | None = None, **args: Any) -> Any:  # named as no argument is
+        open_call = open_call_of(server, context__ or RunContext())
         result = await use_connection(
             server, lambda connection: connection.call(definition, args, is_read=is_read, open_call=open_call)
         )
@@ -177,7 +177,7 @@ def tool_of(server: McpServer, definition: Definition, name: str) -> Tool:
     return replace(called, check_output=None)  # `output_of` judges: there may be more than structure
 
 
-def open_call_of(server: McpServer, context: ToolContext) -> OpenCall:
+def open_call_of(server: McpServer, context: RunContext) -> OpenCall:
     """A call as its connection needs it, which is in another thread than the loop of the run."""
     from taoloop.tools.mcp.open_calls import CallTimer, OpenCall, asking_in  # noqa: PLC0415  # needs the SDK
 

@@ -1,7 +1,7 @@
 """The login of a person at one authorization server: the authorization code flow with PKCE (RFC 6749, 4.1; RFC 7636).
 
 Tokens are kept for each person by name. They are in no card, no error and no trace, and a call gets only the token of
-the person for whom its run is (`ToolContext.user`).
+the person for whom its run is (`RunContext.user`).
 """
 
 from __future__ import annotations

@@ -39,7 +39,7 @@ from taoloop.tools.openapi.texts import TEXTS
 from taoloop.tools.openapi.user_logins import ApiLogins
 from taoloop.tools.openapi.value_encoding import to_json
 from taoloop.tools.texts import TEXTS as TOOL_TEXTS
-from taoloop.tools.tool import Checker, Tool, ToolContext, ToolOutput, misfit_arguments, require_name
+from taoloop.tools.tool import Checker, RunContext, Tool, ToolOutput, misfit_arguments, require_name
 
 MAX_ERROR_BODY_CHARS = 1_400
 """How many characters of the response body an error message includes."""
@@ -370,7 +370,7 @@ class OperationCaller:
             EgressRefused: the egress rules do not allow the request.
             MissingKey: a secret is not configured.
         """
-        context: ToolContext = values.pop(CONTEXT, None) or ToolContext()
+        context: RunContext = values.pop(CONTEXT, None) or RunContext()
         literals = context.literals(values)
         alternative = choose_alternative(self.operation, self.api.source)
         tokens = await self._tokens(alternative, context.user)
@@ -400,12 +400,12 @@ class OperationCaller:
         return self.card.reads_only or self.card.idempotent
 
     def _request(
-        self, values: Mapping[str, Any], tokens: Mapping[str, str], literals: Mapping[str, str], context: ToolContext
+        self, values: Mapping[str, Any], tokens: Mapping[str, str], literals: Mapping[str, str], context: RunContext
     ) -> PreparedRequest:
         key = ""
         if self.card.idempotent and not self.card.reads_only:
             key = context.idempotency_key
-            if key == ToolContext().idempotency_key:  # outside a run each call is a new one
+            if key == RunContext().idempotency_key:  # outside a run each call is a new one
                 key = str(uuid.uuid4())
         return build_request(
             self.operation, values, self.api.source, tokens=tokens, literals=literals, idempotency_key=key

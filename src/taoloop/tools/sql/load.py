@@ -21,7 +21,7 @@ from taoloop.tools.sql.sqlite import Sqlite
 from taoloop.tools.sql.statements import CallsTable, change, read_page
 from taoloop.tools.sql.texts import TEXTS
 from taoloop.tools.texts import CardTexts
-from taoloop.tools.tool import Tool, ToolContext
+from taoloop.tools.tool import RunContext, Tool
 from taoloop.tools.toolbox import LoadProblem, LoadResult
 
 _MARGIN_S = 5.0  # the tool's own limits come first: they end the statement, and say so
@@ -248,7 +248,7 @@ def _execute(server: Server, tables: Sequence[Table], calls: CallsTable | None) 
     """The tool that changes rows."""
     database, text = server.database, CardTexts(TEXTS)
 
-    async def execute(statement: str, params: dict[str, Any] | None = None, *, context: ToolContext) -> Any:
+    async def execute(statement: str, params: dict[str, Any] | None = None, *, context: RunContext) -> Any:
         key = context.idempotency_key
         work = partial(change, server, None if key == BY_HAND else calls, statement, params or {}, key)
         return await run_statement(work, database.timeout_s)

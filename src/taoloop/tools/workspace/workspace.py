@@ -39,7 +39,7 @@ from taoloop.tools.workspace.confined_dir import (
 )
 from taoloop.tools.workspace.file_changes import FileChange, FileChanger, key_name
 
-NO_KEY = "by-hand"  # the key of a ToolContext that no run made: every such call is a change of its own
+NO_KEY = "by-hand"  # the key of a RunContext that no run made: every such call is a change of its own
 _CONTROL = re.compile(r"[\x00-\x1f\x7f-\x9f\u2028\u2029\u202a-\u202e\u2066-\u2069]")
 
 _FILE_ERRORS = {  # what the system reports, by the code of the error; the texts have these names
