@@ -121,6 +121,7 @@ DEBUG = "TAOLOOP_DEBUG"
 
 _COMMANDS = {
     "run": ("run", "Run a task: think, act, observe, answer."),
+    "chat": ("chat", "Talk with an agent at the terminal."),
     "resume": ("run", "Resume a run that is waiting, was stopped, or reached a limit."),
     "approvals": ("approvals", "List the calls that are waiting for a person."),
     "approve": ("approvals", "Approve a waiting call."),

@@ -113,7 +113,12 @@ def tools_option(text: str) -> Callable[[F], F]:
 
 _COUNT, _AMOUNT = click.IntRange(min=1), click.FloatRange(min=0, min_open=True)
 _LIMITS = {
-    "max_steps": ("--max-steps", _COUNT, "N", "Limit on decisions of the model; 6 for a new run."),
+    "max_steps": (
+        "--max-steps",
+        _COUNT,
+        "N",
+        "Limit on decisions of the model; by default 6, or 20 with more than five tools.",
+    ),
     "max_tool_calls": ("--max-tool-calls", _COUNT, "N", "Limit on tool calls."),
     "max_tokens": ("--max-tokens", _COUNT, "N", "Limit on the tokens of all model calls."),
     "max_cost_usd": ("--max-cost", _AMOUNT, "USD", "Limit on the cost of model calls."),

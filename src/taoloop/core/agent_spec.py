@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Mapping
-from dataclasses import dataclass, fields
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, fields, replace
 from typing import Any, get_args
 
 from taoloop.core.cards.tool_card import TIERS, Tier, ToolCard
@@ -13,7 +13,24 @@ from taoloop.core.prompts import PromptSet
 from taoloop.core.text import field_error, is_number
 from taoloop.errors import ConfigError
 
-DEFAULT_MAX_STEPS = 6
+
+class DefaultSteps(int):
+    """A limit of steps that nobody set: the number, until the tools of an agent are known (`with_default_steps`)."""
+
+    @classmethod
+    def __get_pydantic_core_schema__(cls, source: Any, handler: Callable[[Any], Any]) -> Any:
+        """As any number, for the JSON Schema of agent files."""
+        return handler(int)
+
+
+DEFAULT_MAX_STEPS = DefaultSteps(6)
+DEFAULT_MAX_STEPS_OF_MANY_TOOLS = 20
+"""Tasks over many tools chain many calls: six steps ended 50 of 115 realistic ones. Loops still end at the limits on
+repeated actions and on errors."""
+
+FEW_TOOLS = 5
+"""The most tools of an agent that has `DEFAULT_MAX_STEPS`."""
+
 DEFAULT_MAX_CONSECUTIVE_ERRORS = 3
 
 
@@ -22,7 +39,8 @@ class Limits:
     """What one run may use up. None means no limit."""
 
     max_steps: int | None = DEFAULT_MAX_STEPS
-    """Decisions of the model; a repair turn belongs to its step. 6 by default."""
+    """Decisions of the model; a repair turn belongs to its step. By default 6, or 20 for an agent with more than five
+    tools; the description of the agent and the trace have the number."""
     max_tool_calls: int | None = None
     """A run that made them all may still answer; it ends when it wants one more."""
     max_tokens: int | None = None
@@ -55,6 +73,13 @@ class Limits:
             if isinstance(value, bool) or not isinstance(value, kinds) or not 0 < value < math.inf:
                 kind = "a whole number" if whole else "a number"
                 raise field_error(ConfigError, "limit", f"{kind} above 0, or None for no limit", name=name, value=value)
+
+
+def with_default_steps(limits: Limits, tools: int) -> Limits:
+    """The limits for an agent with so many tools of its own; a limit of steps that somebody set stays."""
+    if not isinstance(limits.max_steps, DefaultSteps):
+        return limits
+    return replace(limits, max_steps=int(DEFAULT_MAX_STEPS if tools <= FEW_TOOLS else DEFAULT_MAX_STEPS_OF_MANY_TOOLS))
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -34,13 +34,30 @@ def resolve_model(spec: str | None, env: Env | None = None) -> Model:
     if kind in _KINDS:
         return _make_model(kind, name, env)
     if spec:
-        near = suggest_names(kind, _KINDS, at_most=1)
-        suggestion = f"{translate('Did you mean {name!r}?', name=near[0])} " if near else ""
-        hint = suggestion + translate("Specs look like offline, scripted:FILE, openai:NAME.")
-    else:
-        variable = "TAOLOOP_MODEL" if env.get("TAOLOOP_MODEL", "").strip() else "AI_PROVIDER"
-        hint = translate("It comes from the variable {variable}; correct it there.", variable=variable)
+        raise _unknown_model(chosen, kind)
+    variable = "TAOLOOP_MODEL" if env.get("TAOLOOP_MODEL", "").strip() else "AI_PROVIDER"
+    hint = translate("It comes from the variable {variable}; correct it there.", variable=variable)
     raise UnknownName("model", chosen, _KINDS, hint=hint)
+
+
+def require_known_model(specs: str) -> None:
+    """Refuse a text of one or several specs (`split_specs`) of which one names no kind of model.
+
+    Raises:
+        UnknownName: names the spec, and the kind that may be meant.
+    """
+    for spec in specs.split("|"):  # the sign in SPEC_SEPARATOR, whose module only runs need
+        kind = spec.strip().partition(":")[0]
+        if kind and kind not in _KINDS:
+            raise _unknown_model(spec.strip(), kind)
+
+
+def _unknown_model(spec: str, kind: str) -> UnknownName:
+    near = suggest_names(kind, _KINDS, at_most=1)
+    suggestion = f"{translate('Did you mean {name!r}?', name=near[0])} " if near else ""
+    return UnknownName(
+        "model", spec, _KINDS, hint=suggestion + translate("Specs look like offline, scripted:FILE, openai:NAME.")
+    )
 
 
 def default_spec(env: Env) -> str:

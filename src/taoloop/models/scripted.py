@@ -15,7 +15,7 @@ from taoloop.translation import Translator, mark
 translate = Translator("models")
 
 Reply = str | Mapping[str, Any] | ModelReply
-"""A scripted reply: a text, a mapping with `text` and `tool_calls`, or a `ModelReply`."""
+"""A scripted reply: a text, a mapping with `text` and `tool_calls`, a decision as a mapping, or a `ModelReply`."""
 
 _KEYS = {"text", "tool_calls", "finish_reason", "usage", "cost_usd"}
 _CALL_KEYS = {"name", "args", "id"}
@@ -27,7 +27,8 @@ class ScriptedModel:
 
     The position follows from the run and not from the model, so one script serves any number of runs, at once or
     after a resume. A reply is a text, or a mapping with `text` and `tool_calls` (each with `name` and `args`; a
-    text as `args` is sent as it is, so that broken arguments can be scripted), or a `ModelReply`.
+    text as `args` is sent as it is, so that broken arguments can be scripted), or a `ModelReply`. A mapping that is a
+    decision, such as `{"thought": …, "action": …, "action_input": …}`, is that object as JSON.
 
     Asking for more replies than the script has is an error (the run ends as `model_failed`), and so is a run that
     completes with replies left over. A run that a limit ended may leave replies.
@@ -73,7 +74,7 @@ class ScriptedModel:
         if any(reply.tool_calls for reply in self._replies):
             return "native"
         texts = [reply.text.lstrip() for reply in self._replies]
-        if texts and all(text.startswith(("{", "```")) for text in texts):
+        if texts and _are_json_decisions(texts):
             return "json"
         labels = ("thought", "action", "final", "思考", "行动", "动作", "最终")
         return "text" if any(text.lower().startswith(labels) for text in texts) else "native"
@@ -101,6 +102,28 @@ class ScriptedModel:
 
     async def close(self) -> None:
         """Nothing to close."""
+
+
+def _are_json_decisions(texts: Sequence[str]) -> bool:
+    """Whether replies are JSON objects that decide something, alone or behind a remark; a broken one may be one."""
+    from taoloop.dialects.parsing.json_decision import given_roles  # noqa: PLC0415  # a run has it, an import does not
+    from taoloop.dialects.parsing.json_repair import parse_value  # noqa: PLC0415  # as above
+    from taoloop.dialects.parsing.strict_json import NotJsonError  # noqa: PLC0415  # as above
+
+    def decides(text: str) -> bool | None:
+        """None: the object cannot be read."""
+        if (start := text.find("{")) < 0:
+            return False
+        try:
+            roles = given_roles(parse_value(text, start).value)
+        except NotJsonError:
+            return None
+        return "final" in roles or "thought" in roles or {"tool", "args"} <= roles.keys()
+
+    found = [decides(text) for text in texts]
+    if all(text.startswith(("{", "```")) for text in texts):
+        return any(decision is not False for decision in found)
+    return all(found)
 
 
 def pieces(reply: ModelReply) -> Iterator[Delta]:
@@ -133,6 +156,8 @@ def reply_from(reply: Reply, number: int, spec: str) -> ModelReply:
             translate("{where} is {kind}.", where=where, kind=_kind(reply)),
             hint=translate("Write a text, or a mapping."),
         )
+    if not set(reply) & _KEYS and _are_json_decisions([text := json.dumps(reply, ensure_ascii=False, default=str)]):
+        return ModelReply(text=text, finish_reason="stop", model=spec, cost_usd=0.0)
     if unknown := set(reply) - _KEYS:
         raise _unknown_key(where, unknown, _KEYS)
     calls = reply.get("tool_calls") or ()

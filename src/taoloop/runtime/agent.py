@@ -9,13 +9,13 @@ from __future__ import annotations
 import asyncio
 import sys
 from collections.abc import Callable, Collection, Coroutine, Mapping, Sequence
+from contextlib import AbstractAsyncContextManager
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, Literal, Unpack, overload
 
 from taoloop.core.agent_spec import AgentSpec, Limits
 from taoloop.core.cards.tool_card import Tier
 from taoloop.core.policy import Policy, Profile
-from taoloop.errors import ConfigError
 from taoloop.lazy_exports import LazyGeneric, lazy_types
 from taoloop.runtime.agent_settings import AgentSettings, Deps, Output, changed_limits
 from taoloop.runtime.engine.clock import new_run_id
@@ -40,7 +40,12 @@ if TYPE_CHECKING:
     from taoloop.tools.tool import Tool
     from taoloop.tools.toolbox import LoadProblem, Toolbox
 else:
-    _TYPES = {"core": "AnyEvent Delta Message", "models": "DeltaListener", "tools": "LoadProblem Tool Toolbox"}
+    _TYPES = {
+        "core": "AnyEvent Delta Message",
+        "journals": "Journal",
+        "models": "DeltaListener",
+        "tools": "LoadProblem Tool Toolbox",
+    }
     _TYPES["runtime"] = "Approver ImageSource Listener Recovered UndoResult"
     _TYPES["runtime.run_options"] = "ResumeOptions RunOptions StreamedResumeOptions StreamedRunOptions"
     Chat, Result = LazyGeneric("runtime.chat", "Chat"), LazyGeneric("core.views.transcript", "Result")
@@ -69,12 +74,13 @@ class Agent(AgentSettings[Deps, Output]):
         max_steps: int | None = None,
         limits: Limits | None = None,
         allow: Sequence[str] | None = None,
-        history: Sequence[Message] = (),
+        history: Sequence[Message | Mapping[str, Any]] = (),
         after: str | None = None,
         run_id: str | None = None,
         parent: str | None = None,
         images: Sequence[ImageSource] = (),
         user: str = "",
+        session: str = "",
         lessons_from: Sequence[str] = (),
         started_by: str = "",
         verbose: bool = False,
@@ -85,49 +91,41 @@ class Agent(AgentSettings[Deps, Output]):
 
         `deps` is what the program gives the tools and instructions of this run (`RunContext.deps`), recorded nowhere;
         None: those of `make_deps`. `max_steps` and `limits` replace the agent's own; `allow` names the only tools that
-        this run may call (all of the agent's by default); `verbose` prints each step; `on_event` is called with every
-        event once the journal has it, `on_delta` with each piece of a reply while the model writes it (if the model can
-        stream). A cancellation ends the run as `stopped`, and is raised again.
-
+        it may call; `verbose` prints each step; `on_event` is called with every event once the journal has it,
+        `on_delta` with each piece of a reply. A cancellation ends the run as `stopped`, and is raised again.
         `images` belong to the task: each the path of a PNG, JPEG, GIF or WebP file, its bytes, or an `Image`; together
         at most 20 with 20 MB. What is to be read in them authorises nothing: policies go by the words of the task.
         `user` is the person for whom the run is and whose logins tools use; empty: whoever uses this machine.
         `started_by` is who asks for it and how that is known, such as `os_user:ann`: that person's answers to questions
         of the model count as words of the task. Empty: those that the program vouches for (`ApprovalAnswer`).
         `after` is the id of a run of this journal that this one continues: the model sees the tasks and answers of
-        that conversation (see `taoloop.runtime.chat` for the bounds). `history` gives such turns as messages instead.
+        that conversation (see `taoloop.runtime.chat` for the bounds). `session` continues the conversation with this id
+        and this `user`, or begins it. `history` gives turns as messages: of ours, or dicts of OpenAI's chat API.
         `lessons_from` are attempts whose lessons this run reads, as untrusted advice (`taoloop.runtime.lessons`).
 
         Raises:
-            ConfigError: something about the agent is wrong; no run was started.
-            ImageError: an image cannot be read or used; no run was started.
+            ConfigError, ImageError: something about the agent or an option is wrong; no run was started.
             RunNotFound, RunNotAnswered: `after` (or `lessons_from`) names no run, or one without an answer.
-            JournalError: the journal cannot keep the trace.
-            ScriptUnused: its scripted model has replies left.
+            JournalError, ScriptUnused: the journal cannot keep the trace; its scripted model has replies left.
         """
-        from taoloop.core.trace import Trace  # noqa: PLC0415  # loads the runtime
+        from taoloop.runtime.conversations.run_input import RunInput, begin_run  # noqa: PLC0415  # loads the runtime
 
-        bound = self._bound_agent
-        spec = bound.new_spec(task, limits, max_steps, allow)
-        if after is not None and history:
-            raise ConfigError("A run was given `after` and `history`.", hint="Give one: `after` brings its history.")
-        async with bound.open_journal() as journal:
-            await self._recover_first(journal)
-            own = await bound.take_images(images) if images else ()
-            started = await bound.first_event(
-                journal, task, spec, history=history, after=after, parent=parent, images=own, people=(user, started_by)
-            )
-            trace = Trace(run_id or new_run_id(self.clock.now()))
-            how = (journal, trace, started, lessons_from)
-            listener = _verbose_listener(on_event) if verbose else on_event
-            return await bound.start(*how, images=own, listener=listener, on_delta=on_delta, deps=deps)
-
-    async def _recover_first(self, journal: Journal) -> None:
-        """Recover the runs whose processes died, where the settings say so."""
-        if self.recover_on_start:
-            from taoloop.runtime.after.recovery import recover_on_start  # noqa: PLC0415  # few programs need it
-
-            await recover_on_start(self, journal)
+        run_input = RunInput(
+            task=task,
+            limits=limits,
+            max_steps=max_steps,
+            allow=allow,
+            history=history,
+            after=after,
+            run_id=run_id,
+            parent=parent,
+            images=images,
+            user=user,
+            started_by=started_by,
+            session=session,
+            lessons_from=lessons_from,
+        )
+        return await begin_run(self, run_input, _verbose_listener(on_event) if verbose else on_event, on_delta, deps)
 
     async def resume(
         self,
@@ -285,14 +283,29 @@ class Agent(AgentSettings[Deps, Output]):
                 deps=deps,
             )
 
-    def chat(self, after: str | None = None, *, deps: Deps | None = None) -> Chat[Deps, Output]:
+    def chat(
+        self, after: str | None = None, *, session: str = "", user: str = "", deps: Deps | None = None
+    ) -> Chat[Deps, Output]:
         """A conversation: each run sees the tasks and answers of those before it, from the run `after` on.
 
-        `deps` are those of each of its runs.
+        With a `session` it is the conversation of this `user` that has this id in the journal, or a new one. `deps` are
+        those of each of its runs.
+
+        Raises:
+            ConfigError: an id or a name cannot be one, or both `after` and `session` are given.
         """
         from taoloop.runtime.chat import Chat  # noqa: PLC0415  # loads the runtime
 
-        return Chat(self, after, deps=deps)
+        return Chat(self, after, session=session, user=user, deps=deps)
+
+    def open_journal(self) -> AbstractAsyncContextManager[Journal]:
+        """The journal of its runs, open as long as the block runs.
+
+        Raises:
+            ConfigError: no asyncio event loop is running.
+            JournalError: its file cannot be opened.
+        """
+        return self._bound_agent.open_journal()
 
     def as_tool(
         self,

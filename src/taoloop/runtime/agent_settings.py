@@ -147,10 +147,11 @@ class RunInfo:
 
 @dataclass(frozen=True, kw_only=True)
 class AgentSettings(Generic[Deps, Output]):
-    """The settings of an agent. They are checked when the agent is first used, not when it is made.
+    """The settings of an agent. Names and types are checked when it is made, the rest when it is first used.
 
     Raises:
-        UnknownName: there is no such setting.
+        UnknownName: there is no such setting, model, dialect or strategy.
+        ConfigError: a setting cannot be used.
     """
 
     model: str | Model | ModelFunction | Sequence[Reply] | None = None
@@ -202,7 +203,7 @@ class AgentSettings(Generic[Deps, Output]):
     """What one run may use: steps, errors, tokens, money and time."""
 
     max_steps: int | None = None
-    """Short for `limits=Limits(max_steps=…)`."""
+    """Short for `limits=Limits(max_steps=…)`. Without either a run has 6 steps, or 20 with more than five tools."""
 
     policy: Policy | Profile = "supervised"
     """What the agent may do: the name of a profile (`supervised`, `strict`, `headless`, `autonomous`, `read-only`,
@@ -336,6 +337,18 @@ class AgentSettings(Generic[Deps, Output]):
 
     redact: bool = True
     """Whether secrets are replaced. False keeps everything as it is."""
+
+    def __post_init__(self) -> None:
+        """Refuse names that nothing has, and what is no tool; the rest is checked by the first run.
+
+        Raises:
+            ConfigError: a setting cannot be used.
+        """
+        from taoloop.runtime.engine.setting_checks import check_settings  # noqa: PLC0415  # an import needs none
+
+        check_settings(
+            model=self.model, tools=self.tools, dialect=self.dialect, strategy=self.strategy, policy=self.policy
+        )
 
     if not TYPE_CHECKING:  # type checkers have the signature of the settings
 

@@ -6,13 +6,23 @@ from collections.abc import Iterable
 from pathlib import Path
 from typing import Any
 
+from taoloop.core.agent_spec import Limits, with_default_steps
+from taoloop.core.cards.tool_card import ToolCard
 from taoloop.core.cards.tool_search import CALL_TOOL, DESCRIBE_TOOL, FIND_TOOL, PAGING_TOOL
 from taoloop.core.handles import READER
+from taoloop.core.views.plans import MAKE_PLAN, RUN_STEP
 from taoloop.tools.tool import Tool
 from taoloop.tools.toolbox import Toolbox
 
 FINDERS = (FIND_TOOL.name, DESCRIBE_TOOL.name, CALL_TOOL.name)
 """The tools that find, describe and call the tools that a prompt does not list."""
+
+_ACCOMPANYING = frozenset((PAGING_TOOL, READER, *FINDERS, MAKE_PLAN, RUN_STEP))
+
+
+def default_limits(limits: Limits, cards: Iterable[ToolCard]) -> Limits:
+    """The limits of an agent with these tools; those that accompany others do not count."""
+    return with_default_steps(limits, sum(card.name not in _ACCOMPANYING for card in cards))
 
 
 def build_toolbox(

@@ -11,7 +11,6 @@ from functools import cached_property
 from typing import TYPE_CHECKING, Any
 
 from taoloop.core.agent_spec import AgentSpec, Limits
-from taoloop.core.cards.questions import STARTED_BY
 from taoloop.core.cards.tool_card import Tier
 from taoloop.core.cards.tool_search import PAGING_TOOL
 from taoloop.core.events import Fact, ModelReplied, Resumed, RunStarted
@@ -31,7 +30,7 @@ from taoloop.models.base import DeltaListener, Model
 from taoloop.models.env_file import load_environment_of_script
 from taoloop.policy import CodeRule, reject_unmatchable_rules
 from taoloop.runtime.agent_settings import AUTO, AgentSettings, RunInfo, changed_limits
-from taoloop.runtime.agent_toolbox import FINDERS, build_toolbox, with_paging_tool
+from taoloop.runtime.agent_toolbox import FINDERS, build_toolbox, default_limits, with_paging_tool
 from taoloop.runtime.approvals.request import Approver
 from taoloop.runtime.chat import has_untrusted_turns, load_history
 from taoloop.runtime.engine.agent_description import describe_agent, policy_of_runs
@@ -293,7 +292,8 @@ class BoundAgent:
             raise ConfigError(f"The task is {task!r}.", hint="Say in a text what the agent should do.")
         spec = self.spec_for(task)
         if limits is not None or max_steps is not None:
-            spec = replace(spec, limits=changed_limits(spec.limits, limits, max_steps))
+            changed = changed_limits(spec.limits, limits, max_steps)
+            spec = replace(spec, limits=default_limits(changed, self.toolbox.cards))
         if allow is None:
             return spec
         allowed = self.toolbox.allow([*allow, *self.paging_tools])
@@ -309,9 +309,9 @@ class BoundAgent:
         after: str | None,
         parent: str | None,
         images: Sequence[Image] = (),
-        people: tuple[str, str] = ("", ""),
+        labels: Mapping[str, str],
     ) -> RunStarted:
-        """The first event of a run, with the conversation that it continues; `people`: for whom it is, who started it.
+        """The first event of a run, with the conversation that it continues.
 
         Raises:
             RunNotFound, RunNotAnswered: `after` names no run, or one without an answer.
@@ -329,7 +329,7 @@ class BoundAgent:
             after=after,
             tainted=untrusted,
             images=tuple(image.info for image in images),
-            labels={name: person for name, person in zip(("user", STARTED_BY), people, strict=True) if person},
+            labels=labels,
         )
 
     async def take_images(self, sources: Sequence[ImageSource]) -> tuple[Image, ...]:
@@ -485,6 +485,7 @@ class BoundAgent:
                 level = logging.WARNING if is_warning else logging.INFO
                 _LOG.log(level, "run %s continues with %s", trace.run_id, text)
             earlier = earlier if trace.status == "running" else ""  # else the run was left in good order
+            limits = default_limits(limits, trace.agent.tools)
             resumed = Resumed(limits=limits, approved_tiers=approved_tiers, earlier_holder=earlier)
             notes = undo_facts(trace) if changes.new_policy is None else [*undo_facts(trace), policy_note(trace)]
             facts = (changes.recorded_in(resumed), *notes)

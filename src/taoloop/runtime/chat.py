@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from contextlib import AbstractAsyncContextManager
 from dataclasses import replace
-from typing import Any, Generic, Protocol, Unpack
+from typing import Any, Generic, Literal, Protocol, Unpack, get_args, overload
 
 from typing_extensions import TypeVar
 
@@ -17,9 +18,13 @@ from taoloop.errors import ConfigError, JournalTampered, RunNotAnswered
 from taoloop.journals.base import Journal
 from taoloop.policy import tainted
 from taoloop.policy.marked_text import mark_untrusted
+from taoloop.runtime.conversations.exported_history import MessageForm, export_history
+from taoloop.runtime.conversations.input_checks import check_id, check_person
+from taoloop.runtime.conversations.sessions import session_state
 from taoloop.runtime.engine.clock import Clock, new_run_id
 from taoloop.runtime.run_options import ResumeOptions, TurnOptions
 from taoloop.runtime.texts import TEXTS
+from taoloop.runtime.threads import run_sync
 
 Deps = TypeVar("Deps", default=Any)
 """What the program gives each run."""
@@ -145,6 +150,9 @@ class ChatAgent(Protocol[Output_co]):
     def clock(self) -> Clock:
         """The clock that the ids of runs are made from."""
 
+    def open_journal(self) -> AbstractAsyncContextManager[Journal]:
+        """The journal of its runs (`Agent.open_journal`)."""
+
     async def run(self, task: str, *args: Any, **options: Any) -> Result[Output_co]:
         """Run a task (`Agent.run`)."""
 
@@ -164,33 +172,99 @@ class Chat(Generic[Deps, Output]):
     `after` is that run's id, or None before the first. A run that ended without an answer is not part of the
     conversation; one that waits or was stopped is `open`, and must be resumed before the next task. `deps` are those of
     each run, unless a turn is given others.
+
+    With a `session` the conversation has that id in the journal: it goes on where any process left it, and each turn
+    looks there for what `after` and `open` are. Sessions of two users are two, also with the same id. `user` is for
+    whom its runs are.
+
+    Raises:
+        ConfigError: `after`, `session` or `user` is no id or name, or both `after` and `session` are given.
     """
 
-    def __init__(self, agent: ChatAgent[Output], after: str | None = None, *, deps: Deps | None = None) -> None:
-        self.agent, self.after, self.deps = agent, after, deps
+    def __init__(
+        self,
+        agent: ChatAgent[Output],
+        after: str | None = None,
+        *,
+        session: str = "",
+        user: str = "",
+        deps: Deps | None = None,
+    ) -> None:
+        if session and after is not None:
+            raise ConfigError(
+                "A conversation was given `after` and `session`.", hint="Give one: the session finds its last run."
+            )
+        if after is not None:
+            check_id("after", after)
+        if session != "":
+            check_id("session", session)
+        check_person("user", user)
+        self.agent, self.after, self.session, self.user, self.deps = agent, after, session, user, deps
         self.open: str | None = None
+        self._next_id: str | None = None
 
     async def run(self, task: str, *, deps: Deps | None = None, **options: Unpack[TurnOptions]) -> Result[Output]:
         """The next turn; `options` are those of `Agent.run`.
 
         Raises:
             RunNotAnswered: the last run waits for a person or was stopped: `resume` continues it.
+            RunExists: another turn of the session began at the same moment.
         """
-        return await self.agent.run(task, after=self.after, **self._next(options, deps))
+        await self._find()
+        return await self.agent.run(task, **self._next(options, deps))
 
     def run_sync(self, task: str, *, deps: Deps | None = None, **options: Unpack[TurnOptions]) -> Result[Output]:
         """`run` for code that is not async."""
-        return self.agent.run_sync(task, after=self.after, **self._next(options, deps))
+        run_sync(self._find)
+        return self.agent.run_sync(task, **self._next(options, deps))
 
     async def resume(self, *, deps: Deps | None = None, **options: Unpack[ResumeOptions]) -> Result[Output]:
         """Resume the open run; `options` are those of `Agent.resume`."""
+        await self._find()
         run_id = self._open_run()
         return await self.agent.resume(run_id, **self._with_listener(run_id, options, deps))
 
     def resume_sync(self, *, deps: Deps | None = None, **options: Unpack[ResumeOptions]) -> Result[Output]:
         """`resume` for code that is not async."""
+        run_sync(self._find)
         run_id = self._open_run()
         return self.agent.resume_sync(run_id, **self._with_listener(run_id, options, deps))
+
+    @overload
+    async def messages(self, form: Literal["own"] = "own") -> list[Message]: ...
+    @overload
+    async def messages(self, form: Literal["openai"]) -> list[dict[str, Any]]: ...
+    async def messages(self, form: MessageForm = "own") -> list[Message] | list[dict[str, Any]]:
+        """The conversation so far as messages, whole, with calls and their results: for a `history` or elsewhere.
+
+        They are `Message`s, or with the form `openai` dicts of OpenAI's chat API, with images as data URIs. The open
+        run is not among them.
+
+        Raises:
+            ConfigError: there is no such form.
+        """
+        if form not in get_args(MessageForm):
+            raise ConfigError(f"The form of messages is {form!r}.", hint="Write own or openai.")
+        await self._find()
+        if self.after is None:
+            return []
+        async with self.agent.open_journal() as journal:
+            exported = await export_history(journal, self.after)
+        return exported.messages if form == "own" else exported.in_openai_form()
+
+    @overload
+    def messages_sync(self, form: Literal["own"] = "own") -> list[Message]: ...
+    @overload
+    def messages_sync(self, form: Literal["openai"]) -> list[dict[str, Any]]: ...
+    def messages_sync(self, form: Any = "own") -> Any:
+        """`messages` for code that is not async."""
+        return run_sync(lambda: self.messages(form))
+
+    async def _find(self) -> None:
+        """Find out where the session is: another process may have taken it further."""
+        if self.session:
+            async with self.agent.open_journal() as journal:
+                self.after, self.open, self._next_id = await session_state(journal, self.session, self.user)
 
     def _next(self, options: TurnOptions, deps: Deps | None) -> dict[str, Any]:
         """The options of the next turn, with the id by which it can be resumed."""
@@ -198,8 +272,10 @@ class Chat(Generic[Deps, Output]):
             raise RunNotAnswered(
                 f"The run {self.open} of this conversation has no answer yet.", hint="Resume it first: chat.resume()."
             )
-        run_id = options.get("run_id") or new_run_id(self.agent.clock.now())
-        return {**self._with_listener(run_id, options, deps), "run_id": run_id}
+        run_id = options.get("run_id") or self._next_id or new_run_id(self.agent.clock.now())
+        place = {"session": self.session} if self.session else {"after": self.after}
+        person = {"user": self.user} if self.session or self.user else {}
+        return {**self._with_listener(run_id, options, deps), "run_id": run_id, **person, **place}
 
     def _open_run(self) -> str:
         if self.open is None:

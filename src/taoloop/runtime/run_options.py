@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
-from typing import TYPE_CHECKING, TypedDict
+from collections.abc import Mapping, Sequence
+from typing import TYPE_CHECKING, Any, TypedDict
 
 from taoloop.core.agent_spec import Limits
 from taoloop.core.cards.tool_card import Tier
@@ -29,7 +29,7 @@ class NewRunOptions(TypedDict, total=False):
     """Its limits, in place of the agent's."""
     allow: Sequence[str] | None
     """The only tools that it may call."""
-    history: Sequence[Message]
+    history: Sequence[Message | Mapping[str, Any]]
     """Earlier turns of the conversation, as messages."""
     run_id: str | None
     """Its id; None makes one."""
@@ -38,6 +38,7 @@ class NewRunOptions(TypedDict, total=False):
     images: Sequence[ImageSource]
     """The images of the task."""
     user: str
+    session: str
     """The person for whom it is."""
     lessons_from: Sequence[str]
     """The runs whose lessons it reads."""

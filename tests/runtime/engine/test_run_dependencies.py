@@ -210,7 +210,7 @@ async def test_a_recovery_makes_the_deps_of_each_run() -> None:
     journal = MemoryJournal()
     made = agent({"tool_calls": [{"name": "owner", "args": {}}]}, "Done.", journal=journal, make_deps=make)
     started = await made._bound_agent.first_event(
-        journal, "Whose?", made.spec_for("Whose?"), history=(), after=None, parent=None, people=("ann", "")
+        journal, "Whose?", made.spec_for("Whose?"), history=(), after=None, parent=None, labels={"user": "ann"}
     )
     trace = Trace("r1")
     await journal.append(await journal.create("r1"), [trace.add(started, 0.0)])

@@ -28,7 +28,6 @@ from taoloop.cli.agent_loading import (
     require_extra,
     with_mock_model,
 )
-from taoloop.cli.commands.resume_check import check_resume
 from taoloop.cli.database import (
     count_orphaned_runs,
     database,
@@ -40,6 +39,7 @@ from taoloop.cli.database import (
     require_whole,
     warn_if_workspace_is_new,
 )
+from taoloop.cli.resume_check import check_resume
 from taoloop.cli.signals import SignalStopper
 from taoloop.cli.translation import stable_texts, translate, view_language
 from taoloop.cli.ui.approval_prompt import TerminalApprover, confirm
@@ -156,7 +156,7 @@ def run_command(
     chosen = AgentOptions.from_arguments(arguments)
     with capture_stdout() as stream:
         if words:
-            session = _new_session(chosen, env, _task(words[0]), db, after, arguments)
+            session = new_session(chosen, env, _task(words[0]), db, after, arguments)
             session.report_orphaned_runs(env, recover=recover)
         else:
             can_ask = stream.isatty() and sys.stdin.isatty() and not as_json
@@ -257,6 +257,11 @@ class RunSession:
             raise failure
         return code
 
+    def join_session(self, session: str, run_id: str) -> None:
+        """Make it the turn `run_id` of a session."""
+        self.trace = Trace(run_id)
+        self._call |= {"session": session}
+
     async def _run_agent(self, listener: Listener, hears: DeltaListener | None) -> None:
         run_id, call = self.trace.run_id, {"on_event": listener, "on_delta": hears, **self._call}
         try:
@@ -331,9 +336,10 @@ class RunSession:
         return exits.FOUND if status == "running" else exits.OF_STATUS[status]
 
 
-def _new_session(
+def new_session(
     chosen: AgentOptions, env: Mapping[str, str], task: str, db: str | None, after: str | None, given: Mapping[str, Any]
 ) -> RunSession:
+    """What a new run needs, made and checked before anything is stored; `after` is the run that it continues."""
     db_path = database_of(chosen, env, db) if after is not None else None
     earlier = load_run(db_path, after) if db_path is not None and after is not None else None
     if earlier is None or chosen.agent is not None:

@@ -49,6 +49,7 @@ from taoloop.journals.base import Artifact, Journal
 from taoloop.runtime.after.fork_edits import ONLY_CALL, EditedObservation, Edits
 from taoloop.runtime.after.replay import replay
 from taoloop.runtime.agent_settings import AgentSettings, as_tuple, changed_limits
+from taoloop.runtime.agent_toolbox import default_limits
 from taoloop.runtime.bound_agent import bind
 from taoloop.runtime.engine.clock import new_run_id
 from taoloop.runtime.engine.redaction import redactor_for
@@ -145,7 +146,7 @@ async def store_fork(
         run_id=new_id or new_run_id(now),
         now=now,
         by=by,
-        limits=changed_limits(original.limits, limits, max_steps),
+        limits=default_limits(changed_limits(original.limits, limits, max_steps), original.agent.tools),
         approved_tiers=approved_tiers,
         strategy=strategy,
     )

@@ -13,6 +13,7 @@ from taoloop.models.base import Model, is_language_model
 from taoloop.policy import needs_intent
 from taoloop.prompts import prompts_for
 from taoloop.runtime.agent_settings import AgentSettings, as_tuple, changed_limits
+from taoloop.runtime.agent_toolbox import default_limits
 from taoloop.runtime.tool_source import sources_in
 from taoloop.strategies import Strategy, rules_of
 
@@ -49,7 +50,7 @@ def describe_agent(
         language=language,
         instructions="" if callable(settings.instructions) else settings.instructions,
         tools=tools,
-        limits=changed_limits(settings.limits, None, settings.max_steps),
+        limits=default_limits(changed_limits(settings.limits, None, settings.max_steps), tools),
         prompts=prompts_for(
             language,
             Path(settings.prompts) if isinstance(settings.prompts, str) else settings.prompts,

@@ -7,7 +7,7 @@ cannot be redacted. Where the model sees no images, the agent's `describe_image`
 from __future__ import annotations
 
 import inspect
-from collections.abc import Awaitable, Callable, Iterable, Sequence
+from collections.abc import Awaitable, Callable, Collection, Iterable, Sequence
 from dataclasses import replace
 from functools import partial
 from pathlib import Path
@@ -44,7 +44,7 @@ def read_images(sources: Sequence[ImageSource], redactor: Redactor | None = None
     Raises:
         ImageError: one cannot be read, is no image or contains a known secret; or they are too many or too large.
     """
-    if isinstance(sources, str | bytes | Path | Image):
+    if isinstance(sources, str | bytes | Path | Image) or not isinstance(sources, Collection):
         raise ImageError(f"The images are {type(sources).__name__}.", hint="Give a list of images.")
     images = tuple(source if isinstance(source, Image) else _read_image(source) for source in sources)
     for number, image in enumerate(images, 1):

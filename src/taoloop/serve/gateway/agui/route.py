@@ -17,6 +17,7 @@ from taoloop.errors import ApprovalStale, RunNotAnswered, RunNotFound
 from taoloop.runtime.approvals.inbox import pending_approvals
 from taoloop.runtime.bound_agent import bind
 from taoloop.runtime.chat import load_history
+from taoloop.runtime.conversations.message_history import quoted_data
 from taoloop.serve.gateway.agui.encoder import AguiEncoder, error_body
 from taoloop.serve.gateway.agui.interrupts import (
     InterruptAnswers,
@@ -38,7 +39,6 @@ from taoloop.serve.gateway.run_request import (
     approval_not_allowed,
     new_run_request,
     owner_of,
-    quoted_data,
     require_may_approve,
 )
 from taoloop.serve.gateway.run_service import require_same_policy
