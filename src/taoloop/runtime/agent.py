@@ -377,7 +377,7 @@ class Agent(AgentSettings[Deps, Output]):
         from taoloop.runtime.live.run_stream import RunStream  # noqa: PLC0415  # loads the runtime
 
         listener = options.get("on_delta")
-        run_id = options["run_id"] = options.get("run_id") or new_run_id(self.clock.now())
+        run_id = options["run_id"] = self._known_run_id(options)
 
         def drive(on_event: Listener, on_delta: DeltaListener | None) -> Coroutine[Any, Any, Result[Output]]:
             options["on_delta"] = on_delta
@@ -424,7 +424,7 @@ class Agent(AgentSettings[Deps, Output]):
         from taoloop.runtime.live.run_handle import RunHandle  # noqa: PLC0415  # loads the runtime
 
         require_asyncio()
-        run_id = options["run_id"] = options.get("run_id") or new_run_id(self.clock.now())
+        run_id = options["run_id"] = self._known_run_id(options)
         running = asyncio.get_running_loop().create_task(self.run(task, deps=deps, **options))
         return RunHandle(run_id, self._bound_agent.open_journal, self._bound_agent.result_of, running)
 
@@ -439,6 +439,19 @@ class Agent(AgentSettings[Deps, Output]):
         handle = RunHandle[Output](run_id, self._bound_agent.open_journal, self._bound_agent.result_of)
         await handle.status()
         return handle
+
+    def _known_run_id(self, options: RunOptions | StreamedRunOptions) -> str:
+        """The id of a run whose caller is told it before the run begins.
+
+        Raises:
+            ConfigError: a session gives the run its id.
+        """
+        if options.get("session"):
+            raise ConfigError(
+                "A run of a session has no id before it begins, so it has no stream and no handle.",
+                hint="Await `run`, or `chat(session=…).run`, with `on_event` or `on_delta`.",
+            )
+        return options.get("run_id") or new_run_id(self.clock.now())
 
     # What the agent is made of
 

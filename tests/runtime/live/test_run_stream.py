@@ -218,3 +218,9 @@ def test_a_cancelled_reader_of_the_result_stops_the_run() -> None:
         return (await stream.result()).status
 
     assert drive(work) == "stopped"
+
+
+def test_a_run_of_a_session_has_no_stream_because_the_session_gives_its_id() -> None:
+    agent = Agent(model=["4"])
+    with pytest.raises(ConfigError, match="has no id before it begins"):
+        agent.stream("2 + 2?", session="sums")
