@@ -16,6 +16,7 @@ from typing import TYPE_CHECKING, Any, Literal, Unpack, overload
 from taoloop.core.agent_spec import AgentSpec, Limits
 from taoloop.core.cards.tool_card import Tier
 from taoloop.core.policy import Policy, Profile
+from taoloop.errors import ConfigError
 from taoloop.lazy_exports import LazyGeneric, lazy_types
 from taoloop.runtime.agent_settings import AgentSettings, Deps, Output, changed_limits
 from taoloop.runtime.engine.clock import new_run_id

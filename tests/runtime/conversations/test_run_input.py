@@ -46,7 +46,7 @@ def agent(journal: Any = None) -> Agent:
         ("history", None),
     ],
 )
-def test_an_option_of_the_wrong_kind_is_refused_before_anything_is_stored(option: str, value: object) -> None:
+def test_an_option_of_the_wrong_kind_is_refused_before_anything_is_stored(option: str, value: Any) -> None:
     journal = MemoryJournal()
     with pytest.raises(ConfigError) as caught:
         agent(journal).run_sync("Go.", **{option: value})

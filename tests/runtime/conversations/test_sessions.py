@@ -99,7 +99,8 @@ def test_concurrent_turns_of_one_session_end_with_one_answer_each_or_a_clear_err
     async def work() -> list[Any]:
         journal = MemoryJournal()
         turns = (agent(journal).run(text, session="s") for text in ("one", "two", "three"))
-        return await asyncio.gather(*turns, return_exceptions=True)
+        ended: list[Any] = await asyncio.gather(*turns, return_exceptions=True)
+        return ended
 
     ended = asyncio.run(work())
     assert any(isinstance(result, Result) for result in ended)

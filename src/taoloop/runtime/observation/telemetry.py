@@ -23,6 +23,7 @@ from taoloop.core.events import (
     ActionRequested,
     ActionStarted,
     AnyEvent,
+    Event,
     Finished,
     ModelErred,
     ModelReplied,
@@ -289,7 +290,7 @@ class RunSpans:
         context: Context = self._telemetry.api.set_span_in_context(self._run_span(at))
         return context
 
-    def on_event(self, event: AnyEvent) -> None:
+    def on_event(self, event: Event) -> None:
         """Record an event."""
         if self._ended:
             return
