@@ -116,6 +116,7 @@ class BoundAgent:
             endpoints=own.endpoints,
             env=self.env,
             vision=own.vision,
+            response_cache=own.response_cache,
         )
 
     @property

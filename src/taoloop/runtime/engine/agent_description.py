@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
 
@@ -37,6 +38,7 @@ def describe_agent(
     Raises:
         ConfigError: a name is unknown, or a prompt file is unusable.
     """
+    extra: object = settings.model_settings
     dialect = get_dialect(settings.dialect or model.dialect)
     temperature, top_p = settings.temperature, settings.top_p
     if temperature is None and top_p is None:
@@ -70,6 +72,7 @@ def describe_agent(
         context_tokens=settings.context_tokens,
         model_timeout_s=settings.model_timeout_s,
         early_reads=settings.early_reads,
+        model_settings=dict(extra) if isinstance(extra, Mapping) else extra or None,  # type: ignore[arg-type]  # the spec refuses it
         keep_thinking=settings.keep_thinking,
         source=settings.source,
         workspace=str(settings.workspace) if settings.workspace is not None else None,
