@@ -17,6 +17,9 @@ _ENGLISH = {
     " --take-over, in code take_over=True; calls that it was making are then in doubt.",
     "run_held_kill": "Run {run_id} was left alone: {holder} cannot be ended ({problem}).",
     "run_held_survived": "it is still there",
+    "run_held_stop_hint": "Stop it there, or end that process with all of its runs: stop(end_process=True).",
+    "run_lost": "Run {run_id} has not ended, and no process is at work on it any more.",
+    "run_lost_hint": "Resume it: agent.resume({run_id!r}), or tao resume {run_id}.",
     "run_held_undo": "Run {run_id} is being undone already; this undo did nothing.",
     "run_held_undo_hint": "Wait until that undo is over, then look at the plan again: tao undo {run_id}",
     # approvals
