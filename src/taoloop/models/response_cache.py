@@ -23,7 +23,7 @@ _FIELDS = (
     *("messages", "dialect", "tools", "earlier_tools", "native", "purpose", "turn", "temperature", "top_p"),
     *("max_output_tokens", "stop", "settings", "reply_schema", "image_data"),
 )
-"""What a reply may depend on; `turn` keeps the samples of a run apart. The nonce, new in every run, counts as a label."""
+"""What a reply may depend on; `turn` keeps the samples of a run apart. The nonce of the run counts as a label."""
 
 _SCHEMA = "CREATE TABLE IF NOT EXISTS replies (key TEXT PRIMARY KEY, reply TEXT NOT NULL)"
 _LABEL = "{nonce}"
