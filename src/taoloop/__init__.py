@@ -21,13 +21,14 @@ if TYPE_CHECKING:
         load_tools as load_tools,
         tools_named as tools_named,
     )
-    from taoloop.core.agent_spec import AgentSpec as AgentSpec, Limits as Limits
+    from taoloop.core.agent_spec import AgentSpec as AgentSpec, Limits as Limits, ModelSettings as ModelSettings
     from taoloop.core.cards.tool_card import (
         ErrorCard as ErrorCard,
         ExampleCard as ExampleCard,
         JournalConnection as JournalConnection,
         ToolCard as ToolCard,
     )
+    from taoloop.core.decision import Call as Call
     from taoloop.core.events import AnyEvent as AnyEvent, Event as Event
     from taoloop.core.images import Image as Image
     from taoloop.core.message import Delta as Delta, Message as Message
@@ -137,8 +138,9 @@ __getattr__, __dir__, __all__ = lazy_exports(
     globals(),
     {
         "taoloop.config": "LoadedFile load_agent load_policy load_tools tools_named",
-        "taoloop.core.agent_spec": "AgentSpec Limits",
+        "taoloop.core.agent_spec": "AgentSpec Limits ModelSettings",
         "taoloop.core.cards.tool_card": "ErrorCard ExampleCard JournalConnection ToolCard",
+        "taoloop.core.decision": "Call",
         "taoloop.core.events": "AnyEvent Event",
         "taoloop.core.images": "Image",
         "taoloop.core.message": "Delta Message",

@@ -93,6 +93,7 @@ temperature: 0
 top_p: 0.9
 max_output_tokens: 500
 model_timeout_s: 30
+model_settings: {seed: 7, reasoning_effort: low}
 db: runs.db
 """)
     assert agent.name == "helper"
@@ -102,6 +103,7 @@ db: runs.db
     card = agent.toolbox.get("city_code").card
     assert (card.egress, card.role("city"), card.reversible) == (("city",), "minor", False)
     assert agent.limits == Limits(max_steps=9, max_cost_usd=0.5)
+    assert agent.model_settings == {"seed": 7, "reasoning_effort": "low"}
     assert (agent.workspace, agent.journal) == (tmp_path / "work", tmp_path / "runs.db")
     assert (agent.closing_turn, agent.repair_turns, agent.approved_tiers) == (False, 2, ("write",))
     assert agent.source == str(tmp_path / "agent.yaml")
@@ -138,6 +140,7 @@ def test_a_module_gives_an_agent_or_a_function_that_makes_one(source: str, name:
         ("limits:\n  max_steps: 3\n  max_stepz: 3\n", 3, "limits.max_stepz", "Did you mean 'max_steps'?"),
         ("limits: {max_steps: 0}\n", 1, "limits.max_steps", "must be a whole number above 0"),
         ("max_steps: 0\n", 1, "max_steps", "above 0"),
+        ("model_settings: {sed: 1}\n", 1, "model_settings", "some of reasoning_effort, seed"),
         ("max_steps:\n", 1, "max_steps", "a whole number is expected, not nothing"),
         ("limits: {max_steps: 3}\nmax_steps: 3\n", 2, "max_steps", "means the same"),
         ("limits: {max_steps: 2.5}\n", 1, "limits.max_steps", "a whole number is expected"),

@@ -327,3 +327,14 @@ def test_messages_keep_to_the_rules_of_the_api() -> None:
         },
     ]
     assert convert_messages(asking().messages, ToolNameMap(()))[1][-1]["content"][-1]["cache_control"]
+
+
+def test_settings_of_the_model_have_the_form_of_the_api_and_one_that_it_lacks_is_refused() -> None:
+    with HttpDouble([FIVE]) as server:
+        run(server, model_settings={"tool_choice": "required", "stop": ["END"], "extra_body": {"top_k": 5}})
+    [request] = server.requests
+    assert request["tool_choice"] == {"type": "any"}
+    assert (request["stop_sequences"][-1], request["top_k"]) == ("END", 5)
+    with HttpDouble([]) as server:
+        result = run(server, model_settings={"seed": 7})
+    assert "Anthropic has no setting 'seed'" in result.reason

@@ -9,8 +9,10 @@ import pytest
 from hypothesis import given, strategies as st
 
 from taoloop import Agent, Limits, tool
+from taoloop.core.agent_spec import ModelSettings
+from taoloop.core.stored_events import decode_fact, encode_fact
 from taoloop.core.views.transcript import Result
-from taoloop.errors import MissingKey
+from taoloop.errors import ConfigError, MissingKey
 from taoloop.models.http.reply_builder import ToolNameMap
 from taoloop.models.registry import default_spec, resolve_model
 from taoloop.models.settings import Retry
@@ -63,6 +65,41 @@ def test_a_run_over_a_socket_calls_the_tool_and_counts_tokens() -> None:
     assistant, observed = second["messages"][-2:]
     assert assistant["tool_calls"][0]["id"] == observed["tool_call_id"]
     assert server.headers[0]["authorization"] == "Bearer secret-key"
+
+
+def test_settings_of_the_model_are_sent_in_the_form_of_the_api_and_stored() -> None:
+    settings: ModelSettings = {
+        "reasoning_effort": "low",
+        "seed": 7,
+        "tool_choice": "add",
+        "stop": ["END"],
+        "extra_body": {"service_tier": "flex"},
+    }
+    with HttpDouble([completion(CALL, "tool_calls"), completion({"content": "5"})]) as server:
+        result = run(server, model_settings=settings)
+    request = server.requests[0]
+    assert (request["reasoning_effort"], request["seed"], request["service_tier"]) == ("low", 7, "flex")
+    assert request["tool_choice"] == {"type": "function", "function": {"name": "add"}}
+    assert request["stop"][-1] == "END"
+    assert result.trace.agent.model_settings == settings
+    assert decode_fact("run_started", encode_fact(result.trace.events[0].fact)) == result.trace.events[0].fact
+
+
+def test_a_setting_that_the_provider_lacks_ends_the_run_with_its_name() -> None:
+    refused = {"error": {"message": "Unsupported parameter: seed", "code": "unsupported_parameter", "param": "seed"}}
+    with HttpDouble([(400, refused)]) as server:
+        result = run(server, model_settings={"seed": 7})
+    assert result.status == "model_failed"
+    assert "seed" in result.reason
+    with HttpDouble([]) as server:
+        result = run(server, model_settings={"tool_choice": "sub"})
+    assert "'sub' is no tool" in result.reason
+
+
+@pytest.mark.parametrize("settings", [{"sed": 7}, {"seed": True}, {"stop": "END"}, {"extra_body": {"messages": []}}, 5])
+def test_settings_that_mean_nothing_are_refused_before_a_run_begins(settings: Any) -> None:
+    with pytest.raises(ConfigError, match="model_settings"):
+        Agent(model="offline", model_settings=settings).spec_for("hi")
 
 
 def test_the_key_does_not_reach_the_trace() -> None:

@@ -44,8 +44,16 @@ from taoloop.translation import mark
 
 _FILE_MODELS = ("scripted", "replay")
 _NAMES_IN_AGENT = {"db": "journal", "output_schema": "output_type"}
-_SPEC_FIELDS = ("repair_turns", "temperature", "top_p", "max_output_tokens", "context_tokens", "model_timeout_s")
-"""Numbers that the spec of an agent checks."""
+_SPEC_FIELDS = (
+    "repair_turns",
+    "temperature",
+    "top_p",
+    "max_output_tokens",
+    "context_tokens",
+    "model_timeout_s",
+    "model_settings",
+)
+"""Fields that the spec of an agent checks."""
 
 
 def load_policy(path: Path) -> Policy:
@@ -215,6 +223,9 @@ class AgentFields(TypedDict, total=False):
 
     context_tokens: int | None
     """The size of the model's context window, in tokens."""
+
+    model_settings: dict[str, Any]
+    """Settings that not every provider has: `reasoning_effort`, `seed`, `tool_choice`, `stop`, `extra_body`."""
 
     early_reads: bool
     """Whether calls that only read start while the model is still writing."""

@@ -3,9 +3,9 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, fields, replace
-from typing import Any, get_args
+from typing import Any, TypedDict, get_args
 
 from taoloop.core.cards.tool_card import TIERS, Tier, ToolCard
 from taoloop.core.policy import EvidenceMode, Policy
@@ -82,6 +82,49 @@ def with_default_steps(limits: Limits, tools: int) -> Limits:
     return replace(limits, max_steps=int(DEFAULT_MAX_STEPS if tools <= FEW_TOOLS else DEFAULT_MAX_STEPS_OF_MANY_TOOLS))
 
 
+class ModelSettings(TypedDict, total=False):
+    """Settings of the model calls of an agent that not every provider has. One that a provider lacks is an error."""
+
+    reasoning_effort: str
+    """How much a reasoning model thinks, in the words of its provider, such as `low`, `medium` or `high`."""
+    seed: int
+    """Makes replies repeatable as far as the provider can."""
+    tool_choice: str
+    """In steps that offer tools: `auto`, `required` (the reply must call one), or the name of the tool to be called."""
+    stop: Sequence[str]
+    """Texts at which the provider ends a reply, beside those of the dialect."""
+    extra_body: Mapping[str, Any]
+    """Further fields of the request, as the provider's API has them; none that taoloop fills in itself."""
+
+
+OWN_FIELDS = frozenset({"model", "messages", "system", "tools", "stream", "stream_options", "n"})
+"""The fields of a request that no `extra_body` may have."""
+
+_SETTING_FORMS: dict[str, tuple[type | tuple[type, ...], str]] = {
+    "reasoning_effort": (str, "a text"),
+    "seed": (int, "a whole number"),
+    "tool_choice": (str, "`auto`, `required` or the name of a tool"),
+    "stop": ((list, tuple), "a list of texts"),
+    "extra_body": (Mapping, "a mapping without " + ", ".join(sorted(OWN_FIELDS))),
+}
+
+
+def _misfit_setting(settings: Mapping[str, Any]) -> str:
+    """What is wrong with settings of model calls; empty where nothing is."""
+    for name, value in settings.items():
+        if name not in _SETTING_FORMS:
+            return f"a mapping with some of {', '.join(_SETTING_FORMS)}"
+        kind, expected = _SETTING_FORMS[name]
+        fits = isinstance(value, kind) and not isinstance(value, bool)
+        if name == "stop":
+            fits = fits and all(isinstance(text, str) and text for text in value)
+        if name == "extra_body":
+            fits = fits and not OWN_FIELDS & value.keys()
+        if not fits:
+            return f"{name}: {expected}"
+    return ""
+
+
 @dataclass(frozen=True, slots=True, kw_only=True)
 class AgentSpec:
     """Everything about an agent that decides what a run does, as plain data: what a trace stores of it."""
@@ -144,6 +187,8 @@ class AgentSpec:
     """What becomes of an answer whose citations of observations do not hold."""
     output_schema: Mapping[str, Any] | None = None
     """The JSON Schema that the final answer must fit as JSON; None: the answer is a text."""
+    model_settings: Mapping[str, Any] | None = None
+    """Settings of the model calls that not every provider has (`ModelSettings`); None: none."""
     graph: Mapping[str, Any] | None = None
     """The nodes, edges and state of a graph workflow (`taoloop.strategies.graph`); None for any other strategy."""
 
@@ -166,6 +211,10 @@ class AgentSpec:
         self._require("output_schema", schema is None or isinstance(schema, Mapping), "a JSON Schema or None")
         graph: object = self.graph
         self._require("graph", graph is None or isinstance(graph, Mapping), "the description of a graph, or None")
+        settings: object = self.model_settings
+        expected = "a mapping, or None" if settings is not None and not isinstance(settings, Mapping) else ""
+        expected = expected or (_misfit_setting(settings) if isinstance(settings, Mapping) else "")
+        self._require("model_settings", not expected, expected)
         modes = get_args(EvidenceMode)
         self._require("evidence", self.evidence in modes, f"one of {', '.join(map(repr, modes))}")
         self._require("limits", isinstance(self.limits, Limits), "Limits(…)")

@@ -50,6 +50,8 @@ class ModelRequest:
     """Texts at which the provider ends the reply."""
     timeout_s: float | None = None
     """How long the reply may take; None: no limit."""
+    settings: Mapping[str, Any] | None = None
+    """Settings that not every provider has (`ModelSettings`); None: none."""
     reply_schema: Mapping[str, Any] | None = None
     """A JSON Schema that the text of the reply must fit. A provider with structured output is asked to keep to it,
     others have it in the prompt."""

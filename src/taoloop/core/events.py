@@ -576,6 +576,7 @@ AnyEvent: TypeAlias = (
     | Event[ApprovalGiven, Literal["approval_given"]]
     | Event[ApprovalRefused, Literal["approval_refused"]]
     | Event[ActionStarted, Literal["action_started"]]
+    | Event[HookActed, Literal["hook_acted"]]
     | Event[InputAnswered, Literal["input_answered"]]
     | Event[InDoubt, Literal["in_doubt"]]
     | Event[DoubtSettled, Literal["doubt_settled"]]

@@ -108,7 +108,7 @@ def _unused_agent_fields(agent: AgentSpec) -> Any:
     policy: dict[str, Any] = {"rules": rules}
     policy |= {name: True for name, default in _POLICY_DEFAULTS.items() if getattr(agent.policy, name) == default}
     unused: dict[str, Any] = {"tools": cards, "policy": policy}
-    unused |= {name: True for name in ("policy_from", "graph") if not getattr(agent, name)}
+    unused |= {name: True for name in ("policy_from", "graph", "model_settings") if not getattr(agent, name)}
     return unused if agent.evidence != "off" else unused | {"evidence": True}
 
 

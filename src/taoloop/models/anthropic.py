@@ -15,10 +15,10 @@ from taoloop.core.effects import ModelRequest
 from taoloop.core.images import ImageInfo
 from taoloop.core.message import Message, ModelReply, ToolCallText, Usage
 from taoloop.dialects.prompt import describe
-from taoloop.errors import ModelContentRefused
+from taoloop.errors import ModelContentRefused, ModelRequestRefused
 from taoloop.models.base import DeltaListener
 from taoloop.models.http.errors import make_error, read_error
-from taoloop.models.http.provider_model import ProviderModel, ReplyStream
+from taoloop.models.http.provider_model import ProviderModel, ReplyStream, chosen_tool
 from taoloop.models.http.reply_builder import ToolNameMap, parse_json, text_or_empty, token_count
 from taoloop.models.http.transport import HttpTarget
 
@@ -217,6 +217,13 @@ def _input(call: ToolCallText) -> dict[str, Any]:
     return value if isinstance(value, dict) else {"arguments": value}
 
 
+def _tool_choice(choice: str | None, names: ToolNameMap) -> dict[str, Any] | None:
+    if choice is None:
+        return None
+    kinds = {"auto": "auto", "required": "any"}
+    return {"type": kinds[choice]} if choice in kinds else {"type": "tool", "name": names.outgoing(choice)}
+
+
 DEFAULT_MAX_TOKENS = 16_384
 """The API wants a bound; this is the most that every current model can be asked for in one answer without a stream."""
 
@@ -244,6 +251,12 @@ class AnthropicModel(ProviderModel):
 
     def _body(self, request: ModelRequest, names: ToolNameMap, *, streamed: bool) -> dict[str, Any]:
         tools, closing = self._tools(request, names)
+        settings = request.settings or {}
+        if missing := [name for name in ("reasoning_effort", "seed") if name in settings]:
+            raise ModelRequestRefused(
+                f"Anthropic has no setting {missing[0]!r}.",
+                hint="Take it out of model_settings, or give what its API has as extra_body.",
+            )
         system, messages = convert_messages(request.messages, names, partial(self.split_images, request))
         return {
             "model": self.endpoint.model,
@@ -252,11 +265,12 @@ class AnthropicModel(ProviderModel):
             "system": [{"type": "text", "text": system, "cache_control": CACHE}] if system.strip() else None,
             "temperature": request.temperature,
             "top_p": request.top_p,
-            "stop_sequences": [stop for stop in request.stop if stop.strip()] or None,  # blank ones are refused
+            "stop_sequences": [stop for stop in self._stops(request) if stop.strip()] or None,  # blank ones are refused
             "tools": tools or None,
-            "tool_choice": {"type": "none"} if closing and tools else None,
+            "tool_choice": {"type": "none"} if closing and tools else _tool_choice(chosen_tool(request), names),
             "output_config": self._output_config(request),
             "stream": True if streamed else None,
+            **settings.get("extra_body", {}),
         }
 
     def _headers(self, body: Mapping[str, Any]) -> Mapping[str, str] | None:

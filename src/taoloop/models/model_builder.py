@@ -5,6 +5,7 @@ from __future__ import annotations
 import os
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
+from pathlib import Path
 from typing import cast
 
 from taoloop.errors import ConfigError, MissingKey
@@ -66,11 +67,12 @@ def build_model(
     endpoints: Sequence[ModelEndpoint] = (),
     env: Mapping[str, str] | None = None,
     vision: bool | None = None,
+    response_cache: str | Path | None = None,
 ) -> BuiltModel:
     """The model that answers for `model`, with those of `fallback` after it.
 
     `prices` are by spec; `endpoints` and `vision` (whether it sees images; None: by its name) are those of the first
-    model.
+    model. `response_cache` is the file that keeps the replies of the models that are retried.
 
     Models of providers and a caller's own are held to the `rate`, each on its own, and retried as `retry` says. A
     script, a replay or the offline model is not, because it can only fail for good. Neither is a model that the caller
@@ -100,8 +102,16 @@ def build_model(
         if is_wrapped:
             # Each endpoint is held to the rate on its own.
             link = Retrying(link if rate is None or link is balanced else RateLimited(link, rate), retry)
+            if response_cache is not None:
+                link = _cached(link, response_cache)
         chain.append(link)
     return BuiltModel(model=chain[0] if len(chain) == 1 else Fallback(chain), owned=tuple(owned), balanced=balanced)
+
+
+def _cached(model: Model, path: str | Path) -> Model:
+    from taoloop.models.response_cache import CachedModel  # noqa: PLC0415  # for development only
+
+    return CachedModel(model, path)
 
 
 def join_specs(*specs: str) -> str:

@@ -16,7 +16,7 @@ from taoloop.dialects.texts import TEXTS
 from taoloop.errors import ModelContentRefused
 from taoloop.models.base import DeltaListener
 from taoloop.models.http.errors import make_error, read_error
-from taoloop.models.http.provider_model import ProviderModel, ReplyStream
+from taoloop.models.http.provider_model import ProviderModel, ReplyStream, chosen_tool
 from taoloop.models.http.reply_builder import ToolNameMap, parse_json, text_or_empty, token_count
 from taoloop.models.http.transport import HttpTarget
 
@@ -161,7 +161,7 @@ class OpenAIModel(ProviderModel):
 
     def _body(self, request: ModelRequest, names: ToolNameMap, *, streamed: bool) -> dict[str, Any]:
         tools, closing = self._tools(request, names)
-        renamed = "max_tokens" in self._unsupported.parameters
+        renamed, settings = "max_tokens" in self._unsupported.parameters, request.settings or {}
         return {
             "model": self.endpoint.model,
             "messages": self._messages(request, names),
@@ -169,12 +169,15 @@ class OpenAIModel(ProviderModel):
             "top_p": request.top_p,
             "max_tokens": request.max_output_tokens,
             "max_completion_tokens": request.max_output_tokens if renamed else None,
-            "stop": list(request.stop) or None,
+            "stop": self._stops(request) or None,
+            "reasoning_effort": settings.get("reasoning_effort"),
+            "seed": settings.get("seed"),
             "tools": tools or None,
-            "tool_choice": "none" if closing and tools else None,
+            "tool_choice": "none" if closing and tools else _tool_choice(chosen_tool(request), names),
             "response_format": _response_format(self._reply_schema(request)),
             "stream": True if streamed else None,
             "stream_options": {"include_usage": True} if streamed else None,
+            **settings.get("extra_body", {}),
         }
 
     def _messages(self, request: ModelRequest, names: ToolNameMap) -> list[dict[str, Any]]:
@@ -230,6 +233,12 @@ def _is_strict(schema: Any) -> bool:
 def _is_closed(schema: Mapping[str, Any]) -> bool:
     properties = schema.get("properties", {})
     return schema.get("additionalProperties") is False and set(schema.get("required", ())) == set(properties)
+
+
+def _tool_choice(choice: str | None, names: ToolNameMap) -> Any:
+    if choice is None or choice in ("auto", "required"):
+        return choice
+    return {"type": "function", "function": {"name": names.outgoing(choice)}}
 
 
 def _response_format(schema: Mapping[str, Any] | None) -> dict[str, Any] | None:

@@ -17,7 +17,7 @@ from typing import (
 
 from typing_extensions import TypeVar
 
-from taoloop.core.agent_spec import Limits
+from taoloop.core.agent_spec import Limits, ModelSettings
 from taoloop.core.cards.tool_card import Tier
 from taoloop.core.policy import EvidenceMode, Policy, Profile
 from taoloop.errors import ConfigError, UnknownName
@@ -264,6 +264,10 @@ class AgentSettings(Generic[Deps, Output]):
     model_timeout_s: float | None = 120.0
     """The seconds that one model call may take, with all retries and fallbacks. None sets no limit."""
 
+    model_settings: ModelSettings | None = None
+    """Settings of the model calls that not every provider has: `reasoning_effort`, `seed`, `tool_choice`, `stop`,
+    `extra_body`. One that the provider lacks ends the run with its name; scripts take no notice of them."""
+
     early_reads: bool = False
     """Whether calls that only read start while the reply is still being written."""
 
@@ -287,6 +291,10 @@ class AgentSettings(Generic[Deps, Output]):
     prices: Mapping[str, Price] = field(default_factory=dict)
     """Own prices by the spec of the model, such as `{"openai:my-model": Price(input=0.5, output=1.5)}`. They go before
     the installed price list, and count in `max_cost_usd`."""
+
+    response_cache: str | Path | None = None
+    """A file that keeps the replies of the model for development: an equal request (prompt, tools, settings, model) is
+    answered from it, with no tokens and at no cost. Not for scripts. None: every request is sent."""
 
     workspace: str | Path | None = None
     """The folder that the file tools see, and nothing else."""

@@ -115,6 +115,7 @@ class BoundAgent:
             endpoints=own.endpoints,
             env=self.env,
             vision=own.vision,
+            response_cache=own.response_cache,
         )
 
     @property

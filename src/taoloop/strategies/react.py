@@ -227,6 +227,7 @@ class LoopStrategy:
             max_output_tokens=agent.max_output_tokens,
             stop=dialect.stop if purpose not in SIDE_PURPOSES else (),
             timeout_s=agent.model_timeout_s if purpose == "close" else remaining_s(trace, agent.model_timeout_s),
+            settings=agent.model_settings,
             reply_schema=schema,
         )
         return CallModel(request, step)

@@ -243,7 +243,9 @@ class Redactor:
     def _agent_spec(self, spec: AgentSpec) -> AgentSpec:
         """An agent's description. Runs may have descriptions of their own, but share cards and prompts."""
         tools = _with_items(spec.tools, [self._redact_once(card, self._object) for card in spec.tools])
-        changes = {name: self._object(getattr(spec, name)) for name in ("instructions", "output_schema")}
+        changes = {
+            name: self._object(getattr(spec, name)) for name in ("instructions", "output_schema", "model_settings")
+        }
         prompts = self._redact_once(spec.prompts, self._object)
         return _with_changes(spec, {"tools": tools, "prompts": prompts, **changes})
 

@@ -26,6 +26,7 @@ _NAMES = TextCatalog(
         "approved_tiers": "tiers approved in advance",
         "closing_turn": "closing turn",
         "repair_turns": "turns to repair an unreadable reply",
+        "model_settings": "settings of the model calls",
         "temperature": "temperature",
         "top_p": "nucleus sampling (top_p)",
         "max_output_tokens": "longest reply in tokens",

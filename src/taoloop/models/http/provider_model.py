@@ -16,7 +16,7 @@ from taoloop.core.effects import ModelRequest
 from taoloop.core.images import ImageInfo
 from taoloop.core.message import Message, ModelReply, Usage
 from taoloop.dialects.texts import TEXTS
-from taoloop.errors import ModelReplyUnreadable, ModelUnavailable
+from taoloop.errors import ModelReplyUnreadable, ModelRequestRefused, ModelUnavailable
 from taoloop.models.base import DeltaFanout, DeltaListener, reply_deltas
 from taoloop.models.http.errors import UnsupportedParameters, make_error, parse_provider_error, read_error
 from taoloop.models.http.reply_builder import Assembly, SseDecoder, ToolNameMap, parse_json
@@ -209,6 +209,11 @@ class ProviderModel(ABC):
         notes = (TEXTS.text(language, name, refs=", ".join(refs)) for name, refs in unsent.items())
         return sent, "\n".join(notes)
 
+    @staticmethod
+    def _stops(request: ModelRequest) -> list[str]:
+        """The texts at which the provider is to end the reply."""
+        return [*request.stop, *(request.settings or {}).get("stop", ())]
+
     def _reply_schema(self, request: ModelRequest) -> Mapping[str, Any] | None:
         """The schema to hold the reply to, where the provider can and has not refused it."""
         when = self.endpoint.kind.structured
@@ -288,6 +293,23 @@ class ReplyStream(ABC):
             usage=usage or Usage(),
             cost_usd=self._model.cost(model, usage, cache_write_tokens=cache_write_tokens),
         )
+
+
+def chosen_tool(request: ModelRequest) -> str | None:
+    """The `tool_choice` of the settings, in a step that offers tools as tools of the API; else None.
+
+    Raises:
+        ModelRequestRefused: it names a tool that is not on offer.
+    """
+    choice: str | None = (request.settings or {}).get("tool_choice")
+    if choice is None or request.purpose != "decide" or not request.native or not request.tools:
+        return None
+    if choice not in ("auto", "required") and choice not in (card.name for card in listed_cards(request.tools)):
+        raise ModelRequestRefused(
+            f"The tool_choice {choice!r} is no tool of this step.",
+            hint="Write `auto`, `required` or the name of a tool on offer.",
+        )
+    return choice
 
 
 def _schema_text(request: ModelRequest) -> str | None:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
 
@@ -39,9 +40,7 @@ def describe_agent(
         ConfigError: a name is unknown, or a prompt file is unusable.
     """
     dialect = get_dialect(settings.dialect or model.dialect)
-    temperature, top_p = settings.temperature, settings.top_p
-    if temperature is None and top_p is None:
-        temperature, top_p = SAMPLING.get(dialect.name, (None, None))
+    temperature, top_p = _sampling(settings, dialect.name)
     return AgentSpec(
         name=settings.name,
         model=model.spec,
@@ -71,6 +70,7 @@ def describe_agent(
         context_tokens=settings.context_tokens,
         model_timeout_s=settings.model_timeout_s,
         early_reads=settings.early_reads,
+        model_settings=_plain(settings.model_settings),
         keep_thinking=settings.keep_thinking,
         source=settings.source,
         workspace=str(settings.workspace) if settings.workspace is not None else None,
@@ -81,6 +81,17 @@ def describe_agent(
         output_schema=output_schema,
         graph=getattr(strategy, "description", None),  # which only that of a graph has
     )
+
+
+def _sampling(settings: AgentSettings, dialect: str) -> tuple[float | None, float | None]:
+    """Temperature and top_p: those of the agent, or where it sets neither, those of the dialect."""
+    own = settings.temperature, settings.top_p
+    return SAMPLING.get(dialect, (None, None)) if own == (None, None) else own
+
+
+def _plain(settings: Any) -> Any:
+    """Settings of model calls as a dict of their own; what is none is left for the spec to refuse."""
+    return dict(settings) if isinstance(settings, Mapping) and settings else settings or None
 
 
 def policy_of_runs(policy: Policy, model: Model, tools: tuple[ToolCard, ...]) -> Policy:
