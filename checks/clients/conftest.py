@@ -30,9 +30,17 @@ agents:
     model: openai:m
     tools: [calculator]
     dialect: native
+  clerk:
+    model: openai:m
+    tools: [write_file]
+    workspace: files
+    dialect: native
+server:
+  protocols: [agui, a2a]
 keys:
   - name: check
     digest: {KEY.digest}
+    task_authority: full
 """
 LLM_MODELS = """
 - model_id: gateway
@@ -65,6 +73,9 @@ def replies(body: dict[str, Any]) -> Any:
     if "outside" in asked:
         look = {"tool_calls": [{"name": "look_outside", "args": {"window": "east"}}]}
         return "The sky is red." if "all red" in seen else look
+    if "Write" in asked:
+        write = {"tool_calls": [{"name": "write_file", "args": {"path": "a.txt", "content": "all"}}]}
+        return "It is over." if seen else write
     call = {"tool_calls": [{"name": "calculator", "args": {"expression": "2 * 4"}}]}
     return "It is 8." if "8" in seen else call
 
@@ -122,6 +133,14 @@ def said_by(served: Served, *command: str, fails: bool = False) -> str:
     )
     assert (done.returncode != 0) == fails, done.stdout + done.stderr
     return (done.stderr if fails else done.stdout).strip()
+
+
+def python(served: Served, file: str, *args: str) -> Any:
+    """What a script of this folder prints; it runs in the environment of the clients from Python."""
+    program = FOLDER / "python" / "bin" / "python"
+    if not program.is_file():
+        pytest.skip("the clients from Python are not installed")
+    return json.loads(said_by(served, str(program), str(Path(__file__).with_name(file)), *args))
 
 
 def node(served: Served, file: str, *args: str) -> Any:

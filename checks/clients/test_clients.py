@@ -5,7 +5,8 @@ from __future__ import annotations
 import json
 from pathlib import Path
 
-from checks.clients.conftest import Served, node, said_by
+import pytest
+from checks.clients.conftest import Served, node, python, said_by
 
 # `llm`, from Python
 
@@ -76,12 +77,45 @@ def test_ai_is_told_what_went_wrong(served: Served) -> None:
 
 def test_the_official_client_for_node_follows_chats_and_responses(served: Served) -> None:
     assert node(served, "openai.mjs") == {
-        "models": ["assistant"],
+        "models": ["assistant", "clerk"],
         "chat": "It is 8.",
         "streamed": "It is 8.",
         "response": "It is 8.",
         "next": "It is not known.",
         "error": [404, "model_not_found"],
+    }
+
+
+# `@ag-ui/client`, from Node.js
+
+
+def test_the_client_of_ag_ui_runs_continues_and_resumes(served: Served) -> None:
+    assert node(served, "agui.mjs") == {
+        "chat": [["user", "assistant", "tool", "assistant"], "It is 8.", "RUN_STARTED", "RUN_FINISHED"],
+        "next": "You are Ann.",
+        "tools": [["user", "assistant", "tool", "assistant"], "The sky is red."],
+        "interrupt": ["tool_call", 1, True],
+        "resumed": ["It is over.", 0],
+        "error": [404, "RUN_ERROR", "model_not_found"],
+    }
+
+
+# `a2a-sdk`, from Python
+
+
+@pytest.mark.parametrize("version", ["1.0", "0.3"])
+def test_the_official_client_of_a2a_follows_tasks(served: Served, version: str) -> None:
+    assert python(served, "a2a_client.py", version) == {
+        "sent": ["TASK_STATE_COMPLETED", "It is 8."],
+        "next": "You are Ann.",
+        "found": ["TASK_STATE_COMPLETED", "You are Ann."],
+        "streamed": "It is 8.",
+        "ended": ["task", "TASK_STATE_COMPLETED"],
+        "waits": "TASK_STATE_INPUT_REQUIRED",
+        "followed": "TASK_STATE_INPUT_REQUIRED",
+        "refused": ["TASK_STATE_COMPLETED", "It is over."],
+        "canceled": "TASK_STATE_CANCELED",
+        "unknown": "TaskNotFoundError",
     }
 
 

@@ -47,7 +47,7 @@ def streamed(text: str) -> tuple[str, list[dict[str, Any]]]:
 
 def test_open_webui_lists_the_models(served: Served) -> None:
     listed = json.loads(ask(served, "/models"))
-    assert [model["id"] for model in listed["data"]] == ["assistant"]
+    assert [model["id"] for model in listed["data"]] == ["assistant", "clerk"]
 
 
 def test_open_webui_streams_an_answer(served: Served) -> None:

@@ -21,7 +21,7 @@ if TYPE_CHECKING:
         JournalConnection as JournalConnection,
         ToolCard as ToolCard,
     )
-    from taoloop.core.events import Event as Event
+    from taoloop.core.events import AnyEvent as AnyEvent, Event as Event
     from taoloop.core.images import Image as Image
     from taoloop.core.trace import Trace as Trace
     from taoloop.core.views.transcript import Result as Result
@@ -63,7 +63,7 @@ __getattr__, __dir__, __all__ = lazy_exports(
     {
         "taoloop.core.agent_spec": "Limits",
         "taoloop.core.cards.tool_card": "ErrorCard ExampleCard JournalConnection ToolCard",
-        "taoloop.core.events": "Event",
+        "taoloop.core.events": "AnyEvent Event",
         "taoloop.core.images": "Image",
         "taoloop.core.trace": "Trace",
         "taoloop.core.views.transcript": "Result",

@@ -17,7 +17,7 @@ def trial(case_id: str = "a", *, passed: bool | None = True, number: int = 0, **
     return TrialRecord(case_id=case_id, trial=number, passed=passed, counts=TrialCounts(**counts), **defaults | fields)
 
 
-def trials(configuration: str, outcomes: Sequence[bool | Sequence[bool]], **fields: Any) -> list[TrialRecord]:
+def trials(configuration: str, outcomes: Sequence[bool | Sequence[bool | None]], **fields: Any) -> list[TrialRecord]:
     """The trials of cases `c0`, `c1` … of a configuration: whether each passed."""
     return [
         trial(f"c{index}", passed=passed, number=number, configuration=configuration, **fields)

@@ -219,7 +219,7 @@ def test_a_run_is_resumed_under_its_own_schema_whatever_the_agent_asks_for_now()
     script: list[Any] = [call, call, "7", "8"]
     first = Agent(model=ScriptedModel([*script[:2], "x"]), output_type=int, tools=[stock], max_steps=1, journal=journal)
     run_id = first.run_sync("how many?").run_id
-    other = Agent(
+    other: Agent = Agent(  # the run keeps the type that it began with
         model=ScriptedModel(["", "", "seven", "8"], strict=False), output_type=Price, tools=[stock], journal=journal
     )
     result = other.resume_sync(run_id, max_steps=3)

@@ -158,7 +158,7 @@ def test_the_model_that_plans_may_ask_the_user_and_load_a_skill_first_and_read_n
     approve_skills(settings)
     skills = skill_tools(settings).tools
     pay = {"number": 1, "goal": "Refund", "calls": [{"tool": "refund", "args": {"order_id": "S-1", "amount": 40}}]}
-    replies = [
+    replies: list[Any] = [
         call("ask_user", question="Which order?"),
         call("load_skill", name="refunds"),
         call("search_orders", customer="ann"),

@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import Any, Literal, assert_type
 
-from taoloop import Agent, Event, Result, RunContext, RunInfo, Tool, tool
+from taoloop import Agent, AnyEvent, Event, Result, RunContext, RunInfo, Tool, tool
 from taoloop.core.events import ActionRequested, ModelReplied, Observed
 
 
@@ -54,6 +54,9 @@ assert_type(Agent(deps_type=Shop, output_type=list[int], instructions=later), Ag
 named: Agent[Shop, int | str] = Agent(deps_type=Shop, output_type=int | str)
 
 
+Agent(tools=[plain, timed])
+
+
 def any_agent(agent: Agent) -> None:
     assert_type(agent.run_sync("t", deps=3).output, Any | None)
 
@@ -81,7 +84,17 @@ async def main() -> None:
             narrow(event_or_delta)
 
 
-def narrow(event: Event) -> None:
+def narrow(event: AnyEvent) -> None:
+    if event.kind == "model_replied":
+        assert_type(event.fact, ModelReplied)
+    match event.kind:
+        case "observed":
+            assert_type(event.fact.output, str)
+        case "action_requested":
+            assert_type(event.fact, ActionRequested)
+        case _:
+            pass
+    plain_listener(event)
     match event.fact:
         case ModelReplied() as replied:
             assert_type(replied.text, str)
@@ -92,6 +105,18 @@ def narrow(event: Event) -> None:
     if event.fact.kind == "observed":
         assert_type(event.fact, Observed)
         assert_type(event.fact.output, str)
+
+
+def plain_listener(event: Event) -> None:
+    assert_type(event.kind, str)
+
+
+async def listening() -> None:
+    result = await shop.run("t", deps=Shop(""), on_event=plain_listener)
+    await shop.run("t", deps=Shop(""), on_event=narrow)
+    for event in result.trace.events:
+        if event.fact.kind == "finished":
+            assert_type(event.fact.answer, str | None)
 
 
 # What must be an error: an ignore that is not needed is one too.

@@ -15,7 +15,7 @@ from typing import Any, Self, TypeVar
 from taoloop.cli import exit_codes as exits
 from taoloop.cli.translation import translate
 from taoloop.cli.ui.stdio import OutputError, print_stderr
-from taoloop.core.events import Event
+from taoloop.core.events import AnyEvent
 from taoloop.runtime.runner import Listener
 
 T = TypeVar("T")
@@ -105,7 +105,7 @@ class SignalStopper:
     def guard(self, listener: Listener) -> Listener:
         """A listener that stops the run where the output cannot be written, and is called no more once nobody reads."""
 
-        def guarded_listener(event: Event) -> None:
+        def guarded_listener(event: AnyEvent) -> None:
             if self.code == exits.BROKEN_PIPE:
                 return
             try:

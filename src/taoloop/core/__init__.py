@@ -31,6 +31,7 @@ if TYPE_CHECKING:
     from taoloop.core.events import (
         ActionRequested as ActionRequested,
         ActionStarted as ActionStarted,
+        AnyEvent as AnyEvent,
         ApprovalGiven as ApprovalGiven,
         ApprovalRefused as ApprovalRefused,
         Compacted as Compacted,
@@ -103,7 +104,7 @@ __getattr__, __dir__, __all__ = lazy_exports(
         "taoloop.core.decision": "Act Answer Call Problem Vote Voted",
         "taoloop.core.effects": "ModelRequest",
         "taoloop.core.events": "ActionRequested ActionStarted ApprovalGiven ApprovalRefused Compacted Compensated "
-        "DoubtSettled Event Fact Fault Finished InDoubt LimitReached ModelErred ModelReplied Noted "
+        "AnyEvent DoubtSettled Event Fact Fault Finished InDoubt LimitReached ModelErred ModelReplied Noted "
         "Observed Paused Pinned ReadDropped ReplyRejected Resumed RunStarted Source Status Undo "
         "Undoing Verdict",
         "taoloop.core.human_input": "InputAnswered Marked",

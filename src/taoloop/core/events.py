@@ -5,7 +5,9 @@ from __future__ import annotations
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 from functools import partial
-from typing import Any, ClassVar, Literal, NamedTuple, get_args
+from typing import Any, ClassVar, Generic, Literal, NamedTuple, TypeAlias, get_args
+
+from typing_extensions import TypeVar
 
 from taoloop.core.agent_spec import AgentSpec, Limits
 from taoloop.core.cards.tool_card import Tier, ToolCard
@@ -536,21 +538,56 @@ Fact = (
 FACTS: tuple[type[Fact], ...] = get_args(Fact)
 
 
-class Event(NamedTuple):
+F_co = TypeVar("F_co", bound=Fact, default=Fact, covariant=True)
+"""What an event is about."""
+
+K_co = TypeVar("K_co", bound=str, default=str, covariant=True)
+"""The name of that."""
+
+
+class Event(NamedTuple, Generic[F_co, K_co]):
     """A fact in its place within a run."""
 
     seq: int
     """Counts from 0 within the run."""
     at: float
     """Seconds since the epoch (UTC)."""
-    fact: Fact
+    fact: F_co
     """What happened."""
 
     @property
-    def kind(self) -> str:
+    def kind(self) -> K_co:
         """The name of the fact, as stored."""
-        return self.fact.kind
+        return self.fact.kind  # type: ignore[return-value]  # the kind of this fact
 
+
+AnyEvent: TypeAlias = (
+    Event[RunStarted, Literal["run_started"]]
+    | Event[ModelReplied, Literal["model_replied"]]
+    | Event[ModelErred, Literal["model_erred"]]
+    | Event[ReadDropped, Literal["read_dropped"]]
+    | Event[ReplyRejected, Literal["reply_rejected"]]
+    | Event[Pinned, Literal["pinned"]]
+    | Event[ActionRequested, Literal["action_requested"]]
+    | Event[JudgedAgain, Literal["judged_again"]]
+    | Event[ApprovalGiven, Literal["approval_given"]]
+    | Event[ApprovalRefused, Literal["approval_refused"]]
+    | Event[ActionStarted, Literal["action_started"]]
+    | Event[InputAnswered, Literal["input_answered"]]
+    | Event[InDoubt, Literal["in_doubt"]]
+    | Event[DoubtSettled, Literal["doubt_settled"]]
+    | Event[Observed, Literal["observed"]]
+    | Event[LimitReached, Literal["limit_reached"]]
+    | Event[Compensated, Literal["compensated"]]
+    | Event[Compacted, Literal["compacted"]]
+    | Event[Paused, Literal["paused"]]
+    | Event[Resumed, Literal["resumed"]]
+    | Event[Noted, Literal["noted"]]
+    | Event[Marked, Literal["marked"]]
+    | Event[Voted, Literal["voted"]]
+    | Event[Finished, Literal["finished"]]
+)
+"""An event of any kind: type checkers know the fact where the kind is known (`event.kind == "observed"`)."""
 
 new_event = partial(tuple.__new__, Event)
 """An event of its three parts in one tuple, for half the cost of calling the class (`benchmarks/overhead.py`)."""

@@ -23,7 +23,7 @@ from taoloop.runtime.engine.clock import new_run_id
 from taoloop.runtime.threads import require_asyncio, run_sync
 
 if TYPE_CHECKING:
-    from taoloop.core.events import Event
+    from taoloop.core.events import AnyEvent
     from taoloop.core.message import Delta, Message
     from taoloop.core.views.transcript import Result
     from taoloop.journals.base import Journal
@@ -39,7 +39,7 @@ if TYPE_CHECKING:
     from taoloop.tools.tool import Tool
     from taoloop.tools.toolbox import LoadProblem, Toolbox
 else:
-    _TYPES = {"core": "Delta Event Message", "models": "DeltaListener", "tools": "LoadProblem Tool Toolbox"}
+    _TYPES = {"core": "AnyEvent Delta Message", "models": "DeltaListener", "tools": "LoadProblem Tool Toolbox"}
     _TYPES["runtime"] = "Approver ImageSource Listener Recovered UndoResult"
     _TYPES["runtime.run_options"] = "ResumeOptions RunOptions StreamedRunOptions"
     Chat, Result = LazyGeneric("runtime.chat", "Chat"), LazyGeneric("core.views.transcript", "Result")
@@ -344,21 +344,21 @@ class Agent(AgentSettings[Deps, Output]):
         deps: Deps | None = None,
         deltas: Literal[False] = False,
         **options: Unpack[StreamedRunOptions],
-    ) -> AsyncIterator[Event]: ...
+    ) -> AsyncIterator[AnyEvent]: ...
     @overload
     def stream(
         self, task: str, *, deps: Deps | None = None, deltas: Literal[True], **options: Unpack[StreamedRunOptions]
-    ) -> AsyncIterator[Event | Delta]: ...
+    ) -> AsyncIterator[AnyEvent | Delta]: ...
     async def stream(
         self, task: str, *, deps: Deps | None = None, deltas: bool = False, **options: Unpack[StreamedRunOptions]
-    ) -> AsyncIterator[Event | Delta]:
+    ) -> AsyncIterator[AnyEvent | Delta]:
         """The events of a run as they happen; the last one is `finished`, or `paused` where the run waits.
 
         `deltas`: between them also the pieces of each reply while the model writes it. Leaving the iteration early
         stops the run.
         """
         require_asyncio()
-        queue: asyncio.Queue[Event | Delta | None] = asyncio.Queue()
+        queue: asyncio.Queue[AnyEvent | Delta | None] = asyncio.Queue()
         if deltas:
             options["on_delta"] = queue.put_nowait
         running = asyncio.create_task(self.run(task, deps=deps, on_event=queue.put_nowait, **options))
@@ -426,7 +426,7 @@ def _verbose_listener(on_event: Listener | None) -> Listener:
 
     write = sys.stdout.write
 
-    def print_event(event: Event) -> None:
+    def print_event(event: AnyEvent) -> None:
         write(event_text(event))
         if on_event is not None:
             on_event(event)

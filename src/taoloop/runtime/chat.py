@@ -8,7 +8,7 @@ from typing import Any, Generic, Protocol, Unpack
 
 from typing_extensions import TypeVar
 
-from taoloop.core.events import Event, Fact, Finished
+from taoloop.core.events import AnyEvent, Fact, Finished
 from taoloop.core.handles import mask_handles
 from taoloop.core.message import Message
 from taoloop.core.trace import Trace
@@ -210,7 +210,7 @@ class Chat(Generic[Deps, Output]):
         """The options, with a listener that follows the run: a cancellation or an error returns no result."""
         listener = options.get("on_event")
 
-        def follow(event: Event) -> None:
+        def follow(event: AnyEvent) -> None:
             self._follow(run_id, event.fact)
             if listener is not None:
                 listener(event)

@@ -22,7 +22,7 @@ from taoloop.core.effects import (
     RequestCalls,
     RunTools,
 )
-from taoloop.core.events import ActionStarted, Event, Fact, Fault, Finished, InDoubt, Paused, Verdict
+from taoloop.core.events import ActionStarted, AnyEvent, Event, Fact, Fault, Finished, InDoubt, Paused, Verdict
 from taoloop.core.handles import READER
 from taoloop.core.message import UNSTREAMED
 from taoloop.core.redaction.redactor import Redactor, contains_redaction
@@ -56,7 +56,7 @@ from taoloop.tools.toolbox import Toolbox
 if TYPE_CHECKING:
     from taoloop.runtime.engine.handle_resolver import HandleResolver, ObservationReader
 
-Listener = Callable[[Event], None]
+Listener = Callable[[AnyEvent], None]
 """Called with every event once the journal has it. If it raises, that is logged, and the run continues."""
 
 _LOG = logging.getLogger("taoloop")
@@ -139,7 +139,7 @@ class Runner:
             unreported, self._unreported = self._unreported, []
             for event in unreported:
                 try:
-                    self._listener(event)
+                    self._listener(event)  # type: ignore[arg-type]  # one of them
                 except Exception:  # noqa: BLE001  # a listener must not end the run
                     _LOG.exception("a listener of run %s failed at event %d", self.trace.run_id, event.seq)
 

@@ -100,6 +100,7 @@ TEXTS = TextCatalog(
         "default_database": "the user's own database (`tao doctor` names it)",
         "host_names": "names by which it is reached, besides those of this machine: {names}",
         "pages": "pages that may call it from a browser: {origins}",
+        "protocols": "protocols beside OpenAI's APIs: {names}",
         "retention": "finished runs are kept: {limits}",
         "notify": "told what waits for a person: {hooks}",
         "server_limits": "limits of the server: {limits}",

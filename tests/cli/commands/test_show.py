@@ -4,8 +4,11 @@ import json
 import re
 import sqlite3
 from contextlib import closing
+from pathlib import Path
 
 from tests.shell import Shell, call
+
+from taoloop import Agent
 
 
 def stored(tao: Shell, *options: str) -> tuple[str, str]:
@@ -220,3 +223,10 @@ def test_a_hand_off_is_shown_with_the_agent_and_the_run_that_took_over(tao: Shel
     assert f"part of run {run_id}" in inner
     assert "handed over by desk" in inner
     assert "refunds 已在运行" in tao("show", run_id, code=0, TAOLOOP_LANG="zh").out
+
+
+def test_show_prints_what_an_agent_declares_of_its_deps(tao: Shell, tmp_path: Path) -> None:
+    path = tmp_path / "deps.db"
+    agent = Agent(model=["Done."], journal=path, record_deps=lambda deps: {"owner": deps})
+    run_id = agent.run_sync("Whose?", deps="ann").run_id
+    assert '  Deps: {"owner": "ann"}' in tao("show", run_id, "--db", str(path), code=0).out

@@ -102,7 +102,7 @@ def test_days_of_waiting_are_a_break_with_their_length_and_a_span_of_the_person(
 
 
 def test_waiting_that_goes_on_lasts_until_now() -> None:
-    events = [
+    events: list[Event] = [
         Event(0, T0, reply(1)),
         Event(1, T0, requested(1)),
         Event(2, T0, Paused(reason="", waiting_for=("call_1",))),

@@ -452,7 +452,7 @@ BOTH = (
 def _settled(task: str, note: str, **options: Any) -> Trace:
     """The run of a task whose first effect lost its outcome, and of which a person then said that it happened."""
     journal = MemoryJournal()
-    tools = [send_mail, count_stock, calculator]
+    tools: list[Tool] = [send_mail, count_stock, calculator]
     events = list(run(task, tools, **options).trace.events)
     cut = next(index for index, event in enumerate(events) if isinstance(event.fact, ActionStarted)) + 1
     started = events[0].fact

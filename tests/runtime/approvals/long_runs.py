@@ -65,4 +65,4 @@ def _later(fact: Fact) -> Fact:
             changes[name] = tuple(f"late_{call_id}" for call_id in getattr(fact, name))
     if hasattr(fact, "step"):
         changes["step"] = fact.step + STEPS
-    return replace(fact, **changes)  # type: ignore[type-var]  # facts are dataclasses
+    return replace(fact, **changes)

@@ -9,7 +9,7 @@ from tests.runtime.approvals.waiting_runs import leave_question
 from tests.serve.panel.run_samples import extend, put, steps
 
 from taoloop import MemoryJournal
-from taoloop.core.events import Paused
+from taoloop.core.events import Fact, Paused
 from taoloop.runtime.approvals.inbox import WaitingQuestions, pending_approvals
 from taoloop.runtime.approvals.inbox_items import Inbox
 from taoloop.runtime.approvals.run_excerpt import SHORT, is_whole, read_excerpt
@@ -83,7 +83,7 @@ def test_a_short_run_is_read_whole_and_one_without_events_is_empty() -> None:
     asyncio.run(main())
 
 
-async def _facts(run_id: str) -> list[object]:
+async def _facts(run_id: str) -> list[Fact]:
     journal = MemoryJournal()
     await leave_question(journal, run_id=run_id)
     return [event.fact for event in await journal.load(run_id)]

@@ -9,7 +9,7 @@ from typing import Any
 
 import pytest
 
-from taoloop import Agent, Limits, MemoryJournal, ToolContext, tool
+from taoloop import Agent, Limits, MemoryJournal, Tool, ToolContext, tool
 from taoloop.core.effects import ModelRequest
 from taoloop.core.events import Event, Observed, ReadDropped
 from taoloop.core.message import Delta, ModelReply, ToolCallText
@@ -75,7 +75,7 @@ class World:
             """Look, but beside no other."""
             return await self._act("alone", place)
 
-        self.tools = [look, save, alone]
+        self.tools: list[Tool] = [look, save, alone]
 
     async def _act(self, name: str, place: str) -> str:
         self.begun.append((name, place))

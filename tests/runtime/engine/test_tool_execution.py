@@ -89,8 +89,8 @@ def test_a_tool_that_blocks_does_not_block_the_loop() -> None:
     async def run_both() -> Result:
         call = ModelReply(tool_calls=(ToolCallText(name="block", arguments="{}", id="c1"),))
         agent = Agent(model=ScriptedModel([call, ModelReply(text="done")]), tools=[block], journal=MemoryJournal())
-        result, _ = await asyncio.gather(agent.run("t"), release())
-        return result
+        results: tuple[Result, None] = await asyncio.gather(agent.run("t"), release())
+        return results[0]
 
     assert observed(asyncio.run(run_both())).output == "true"
 

@@ -12,6 +12,7 @@ from typing import Any
 
 import jsonschema_rs
 from aiohttp import web
+from tests.serve.gateway.protocol_judging import OTHER_FORMS, PROTOCOL_STREAMS, ProtocolStream
 
 from taoloop.serve.gateway.app import openapi_document
 
@@ -58,7 +59,7 @@ class Judge:
 
     async def _begins(self, request: web.Request, response: web.StreamResponse) -> None:
         route = request.match_info.route.resource
-        path = route.canonical if route is not None else ""
+        path = route.canonical if route is not None else request.path
         if path == "/panel" or path.startswith("/panel/"):  # pages for people
             return
         self.judged += 1
@@ -69,6 +70,8 @@ class Judge:
         elif isinstance(response, web.Response):
             body = response.body
             self._whole(request.method, path, response, body if isinstance(body, bytes) else b"")
+        elif response.content_type == _EVENT_STREAM and path in PROTOCOL_STREAMS:
+            ProtocolStream(self.wrong, path, response)
         elif response.content_type == _EVENT_STREAM:
             _Stream(self, path, response)
         else:
@@ -95,7 +98,7 @@ class Judge:
             "/v1/models": "ListModelsResponse",
             "/v1/models/{model}": "Model",
         }
-        if response.status >= 400 and path != "/readyz":
+        if response.status >= 400 and path != "/readyz" and not path.startswith(OTHER_FORMS):
             self.check(path, openai_schema("ErrorResponse"), value)
         elif path in names:
             self.check(path, openai_schema(names[path]), value)

@@ -9,9 +9,9 @@ from typing import Any
 
 import openai
 import pytest
+from tests.runtime.observation.test_telemetry import Bench
 from tests.serve.gateway.clients import CLIENT_TOOL, LOOK, NOTE, SENT, ask, post, send_note
 from tests.serve.gateway.conftest import Running, agent, client, config_of, gateway, upstream
-from tests.serve.gateway.observe.test_otel import Bench
 
 from taoloop import tool
 from taoloop.core.events import ApprovalGiven

@@ -284,3 +284,18 @@ agents:
         load(tmp_path, content, env={"EAST_KEY": "x"})
     with pytest.raises(AgentFileError, match="above 0"):
         load(tmp_path, content.replace("weight: 3", "weight: 0"), env=env)
+
+
+# Protocols beside OpenAI's
+
+
+def test_a_protocol_is_off_until_the_file_or_an_option_names_it(tmp_path: Path) -> None:
+    agents = {"a": {"model": "offline"}}
+    assert load(tmp_path, {"agents": agents}).protocols == ()
+    config = load(tmp_path, {"agents": agents, "server": {"protocols": ["agui", "a2a", "agui"]}})
+    assert config.protocols == ("agui", "a2a")
+    assert "agui, a2a" in config_summary(config)
+    assert load(tmp_path, {"agents": agents}, protocols=("messages",)).protocols == ("messages",)
+    with pytest.raises(AgentFileError, match=r"server\.protocols\[0\].*agui") as caught:
+        load(tmp_path, {"agents": agents, "server": {"protocols": ["ag-ui"]}})
+    assert caught.value.line > 0

@@ -28,6 +28,7 @@ from taoloop.serve.gateway.observe.metrics import Metrics
 from taoloop.serve.gateway.observe.readiness import StorageProbe
 from taoloop.serve.gateway.quotas import Quotas, RunAccounts, RunRecorder, late_warnings
 from taoloop.serve.gateway.repeats.ledger import RequestLedger
+from taoloop.serve.gateway.shared.conversations import Conversations
 from taoloop.serve.gateway.shared.database import GatewayDatabase
 from taoloop.testing import FakeClock
 
@@ -50,8 +51,14 @@ def use(allowances: Quotas, key: ApiKey | None, **used: Any) -> None:
 
 
 def record(allowances: Quotas, key: ApiKey | None) -> AbstractContextManager[RunRecorder]:
-    ledger = RequestLedger(GatewayDatabase(), FakeClock(TEN))
-    accounts = RunAccounts(quotas=allowances, metrics=Metrics(), ledger=ledger, storage=StorageProbe(MemoryJournal()))
+    database, clock = GatewayDatabase(), FakeClock(TEN)
+    accounts = RunAccounts(
+        quotas=allowances,
+        metrics=Metrics(),
+        ledger=RequestLedger(database, clock),
+        conversations=Conversations(database, clock),
+        storage=StorageProbe(MemoryJournal()),
+    )
     return accounts.record_run(ServedAgent(name="a", agent=Agent(model="offline")), key, "r")
 
 

@@ -19,7 +19,7 @@ def code_of(expression: str) -> str:
 
 def answer_or_code(expression: str) -> str:
     try:
-        return calculator(expression)  # type: ignore[no-any-return]  # a tool called by hand is untyped
+        return calculator(expression)
     except ToolError as error:
         return error.code
 

@@ -55,6 +55,13 @@ if TYPE_CHECKING:
     multiple=True,
     help="A host name that clients use for a server without keys, such as chat.example; repeatable.",
 )
+@click.option(
+    "--protocol",
+    type=click.Choice(("agui", "messages", "a2a")),
+    multiple=True,
+    help="A protocol to serve beside OpenAI's APIs: agui (AG-UI), messages (Anthropic's Messages API) or a2a; "
+    "repeatable.",
+)
 @click.option("--any-model", is_flag=True, help="Let the only agent answer, whatever model a request names.")
 @click.option(
     "--log-format", type=click.Choice(("text", "json")), default="text", help="The format of the request log."
@@ -99,6 +106,7 @@ def serve_command(file: str | None, **arguments: Any) -> int:
         any_model=arguments["any_model"] or None,
         allow_origins=_allowed(arguments["allow_origin"], origin_of, "--allow-origin"),
         allow_hosts=_allowed(arguments["allow_host"], host_name, "--allow-host"),
+        protocols=arguments["protocol"],
     )
     config = load()
     if arguments["check"]:

@@ -113,7 +113,7 @@ async def _carry_out(
     agent: Agent, path: Path, plan: UndoPlan, stopper: SignalStopper, printer: UndoPrinter, **options: Any
 ) -> UndoResult:
     def hear(run_id: str, entry: Undo | None, event: Event) -> None:
-        stopper.guard(lambda event: printer.event(plan, run_id, entry, event))(event)
+        stopper.guard(lambda _: printer.event(plan, run_id, entry, event))(event)  # type: ignore[arg-type]  # one of them
 
     async with SqliteJournal(path) as journal:
         approver = approved_by("user")

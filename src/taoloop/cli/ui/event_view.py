@@ -232,8 +232,6 @@ class EventWriter:
         self.pen.line(f"{model} · {agent.strategy} · {agent.dialect} · {agent.language}", "dim")
         write_links(self.pen, fact)
         self.pen.row("Task", task_with_images(fact), style="bold", body="bold")
-        if fact.deps:
-            self.pen.row("Deps", self._cut(input_text(fact.deps)), style="dim", body="dim")
 
     def _noted(self, fact: facts.Noted | Marked) -> None:
         pen = self.pen
@@ -325,7 +323,9 @@ class EventWriter:
 
 
 def write_links(pen: RowWriter, fact: facts.RunStarted) -> None:
-    """The run that this one is part of, the one that it continues, and the one that it was forked from."""
+    """What was declared of its deps; the run that it is part of, continues, and was forked from."""
+    if fact.deps:
+        pen.row("Deps", input_text(fact.deps), style="dim", body="dim")
     if fact.parent is not None:
         pen.line(pen.text("part of run {run_id}", run_id=fact.parent), "dim")
     if fact.handed_over_by:

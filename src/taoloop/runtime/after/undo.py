@@ -15,7 +15,7 @@ from dataclasses import dataclass, field, replace
 from typing import Any
 
 from taoloop.core.agent_spec import AgentSpec
-from taoloop.core.events import Compensated, Event, Finished, Observed, RunStarted, Undo, Undoing, Verdict
+from taoloop.core.events import AnyEvent, Compensated, Event, Finished, Observed, RunStarted, Undo, Undoing, Verdict
 from taoloop.core.policy import Policy, Rule, VerdictKind
 from taoloop.core.prompts import PromptSet
 from taoloop.core.trace import Trace
@@ -309,7 +309,7 @@ class _UndoSession:
         started = self._started(tree, plan, entries)
         report, outcomes = self._listener(trace.run_id, entries), asyncio.Queue[Observed | None]()
 
-        def listen(event: Event) -> None:
+        def listen(event: AnyEvent) -> None:
             if isinstance(event.fact, Observed):
                 outcomes.put_nowait(event.fact)
             if report is not None:
@@ -413,7 +413,7 @@ class _UndoSession:
         if on_event is None:
             return None
 
-        def listen(event: Event) -> None:
+        def listen(event: AnyEvent) -> None:
             call_id = getattr(event.fact, "call_id", None)
             on_event(run_id, None if call_id is None else plan[number_of(call_id)], event)
 

@@ -17,11 +17,11 @@ from taoloop.runtime.observation.telemetry import run_telemetry
 
 if TYPE_CHECKING:
     from taoloop.core.agent_spec import AgentSpec
-    from taoloop.core.events import Event
+    from taoloop.core.events import AnyEvent
     from taoloop.core.trace import Trace
     from taoloop.runtime.agent_settings import AgentSettings
 
-    Listener = Callable[[Event], None]
+    Listener = Callable[[AnyEvent], None]
 
 __all__ = ["RunIdFilter"]
 
@@ -92,7 +92,7 @@ def _logged(trace: Trace, spec: AgentSpec, listener: Listener | None) -> Iterato
 def _step_logger(run_id: str, extra: dict[str, str], listener: Listener | None) -> Listener:
     """A listener that logs each event in a line and passes it on."""
 
-    def log_event(event: Event) -> None:
+    def log_event(event: AnyEvent) -> None:
         if text := " ".join(event_text(event).split()):
             _LOG.debug("run %s: %s", run_id, text, extra=extra)
         if listener is not None:

@@ -22,7 +22,7 @@ from taoloop.core.decision import NO_MODELS
 from taoloop.core.events import (
     ActionRequested,
     ActionStarted,
-    Event,
+    AnyEvent,
     Finished,
     ModelErred,
     ModelReplied,
@@ -41,7 +41,7 @@ if TYPE_CHECKING:
     from taoloop.core.agent_spec import AgentSpec
     from taoloop.core.trace import Trace
 
-    Listener = Callable[[Event], None]
+    Listener = Callable[[AnyEvent], None]
 
 __all__ = ["Telemetry", "instrument"]
 
@@ -181,7 +181,7 @@ class Telemetry:
         outer = _CURRENT.set(self)
         attached = context.attach(spans.begin(now))
 
-        def record_event(event: Event) -> None:
+        def record_event(event: AnyEvent) -> None:
             spans.on_event(event)
             if listener is not None:
                 listener(event)
@@ -289,7 +289,7 @@ class RunSpans:
         context: Context = self._telemetry.api.set_span_in_context(self._run_span(at))
         return context
 
-    def on_event(self, event: Event) -> None:
+    def on_event(self, event: AnyEvent) -> None:
         """Record an event."""
         if self._ended:
             return

@@ -5,7 +5,7 @@ from __future__ import annotations
 import asyncio
 import re
 import time
-from collections.abc import Awaitable, Callable, Collection
+from collections.abc import Awaitable, Callable, Collection, Mapping
 from functools import cache
 from importlib.resources import files
 from typing import Any
@@ -16,11 +16,20 @@ from pydantic.json_schema import models_json_schema
 import taoloop
 from taoloop.runtime.bound_agent import bind
 from taoloop.runtime.engine.clock import random_hex
+from taoloop.serve.gateway.a2a.card import CARD_PATH, agent_card, first_card
+from taoloop.serve.gateway.a2a.route import call_a2a
+from taoloop.serve.gateway.a2a.wire import RpcRequest, SendParams, TaskParams, error_response_body
+from taoloop.serve.gateway.agui.encoder import error_body as agui_error_body
+from taoloop.serve.gateway.agui.route import run_agui
+from taoloop.serve.gateway.agui.run_input import RunAgentInput
 from taoloop.serve.gateway.auth.admin_api import ADMIN_ROUTES, KeyChangeWire, NewKeyWire
 from taoloop.serve.gateway.auth.login_pages import LOGIN_ROUTES
 from taoloop.serve.gateway.auth.origins import ANY, origin_refused
 from taoloop.serve.gateway.chat import chat_completions
 from taoloop.serve.gateway.errors import ApiError, error_for_exception
+from taoloop.serve.gateway.messages.encoder import error_body as messages_error_body
+from taoloop.serve.gateway.messages.message_request import CountedRequest, MessagesRequest
+from taoloop.serve.gateway.messages.route import count_message_tokens, create_message
 from taoloop.serve.gateway.observe.metrics import OTHER_LABEL
 from taoloop.serve.gateway.observe.readiness import ServerState
 from taoloop.serve.gateway.observe.request_log import RequestRecord
@@ -111,12 +120,12 @@ class Gateway:
         try:
             return await handler(request)
         except ApiError as error:
-            return error_response(error)
+            return error_response(error, path=request.path)
         except web.HTTPException as error:
             api_error = _routing_error(request, error)
             headers = {"Allow": error.headers["Allow"]} if "Allow" in error.headers else {}
             if request.match_info.http_exception is None:  # it has reached a route, which logs it
-                return error_response(api_error, headers)
+                return error_response(api_error, headers, request.path)
             context = RequestContext(request, self.snapshot, _request_id(request))
             try:
                 context.require_known_host()
@@ -124,7 +133,7 @@ class Gateway:
                 api_error, headers = refused, {}
             context.record_error(api_error)
             self._finish(context, OTHER_LABEL, api_error.status)
-            return error_response(api_error, context.response_headers | headers)
+            return error_response(api_error, context.response_headers | headers, request.path)
 
 
 async def _respond(context: RequestContext, handler: Handler) -> web.StreamResponse:
@@ -142,12 +151,23 @@ async def _respond(context: RequestContext, handler: Handler) -> web.StreamRespo
     except Exception as error:  # noqa: BLE001  # a bug must not take its message to the client
         api_error = context.final_error(error_for_exception(error, context.record.request_id))
     context.record_error(api_error)
-    return error_response(api_error, context.response_headers)
+    return error_response(api_error, context.response_headers, context.request.path)
 
 
-def error_response(error: ApiError, headers: dict[str, str] | None = None) -> web.Response:
-    """An error as a response."""
-    return json_response(error.body, {**(headers or {}), **error.headers}, error.status)
+def error_response(error: ApiError, headers: dict[str, str] | None = None, path: str = "") -> web.Response:
+    """An error as a response, in the form of the protocol that the path of the request belongs to."""
+    form = next((form for prefix, form in _ERROR_FORMS.items() if path.startswith(prefix)), None)
+    body = error.body if form is None else form(error)
+    return json_response(body, {**(headers or {}), **error.headers}, error.status)
+
+
+_ERROR_FORMS: Mapping[str, Callable[[ApiError], dict[str, Any]]] = {
+    "/v1/agui/": agui_error_body,
+    "/v1/messages": messages_error_body,
+    "/a2a/": error_response_body,
+    CARD_PATH: error_response_body,
+}
+"""The forms of errors below these paths; anywhere else they have OpenAI's."""
 
 
 def _routing_error(request: web.Request, error: web.HTTPException) -> ApiError:
@@ -225,6 +245,22 @@ async def openapi(context: RequestContext) -> web.Response:
     return context.json_response(openapi_document())
 
 
+_REQUESTS = (
+    ChatRequest,
+    ResponsesRequest,
+    RunAgentInput,
+    MessagesRequest,
+    CountedRequest,
+    RpcRequest,
+    SendParams,
+    TaskParams,
+    ApprovalWire,
+    NewKeyWire,
+    KeyChangeWire,
+)
+"""The requests of all routes, by the types that validate them."""
+
+
 @cache
 def openapi_document() -> dict[str, Any]:
     """The API of this server in OpenAPI 3.1: routes and answers from `openapi.yaml`, requests from their types."""
@@ -233,10 +269,8 @@ def openapi_document() -> dict[str, Any]:
     error = {"application/json": {"schema": {"$ref": _REF.format(model="Error")}}}
     for operations in document["paths"].values():
         for operation in operations.values():
-            operation["responses"]["default"] = {"description": "The error", "content": error}
-    models = [
-        (model, "validation") for model in (ChatRequest, ResponsesRequest, ApprovalWire, NewKeyWire, KeyChangeWire)
-    ]
+            operation["responses"].setdefault("default", {"description": "The error", "content": error})
+    models = [(model, "validation") for model in _REQUESTS]
     _, generated = models_json_schema(models, ref_template=_REF)  # type: ignore[arg-type]  # the mode is a literal
     schemas = document["components"]["schemas"] = {**generated["$defs"], **document["components"]["schemas"]}
     for model in (ChatRequest, ResponsesRequest):  # an unsupported field may have a value without effect
@@ -249,6 +283,12 @@ def openapi_document() -> dict[str, Any]:
 ROUTES: list[tuple[str, str, Handler]] = [
     ("POST", "/v1/chat/completions", chat_completions),
     ("POST", "/v1/responses", responses),
+    ("POST", "/v1/agui/{agent}", run_agui),
+    ("POST", "/v1/messages", create_message),
+    ("POST", "/v1/messages/count_tokens", count_message_tokens),
+    ("GET", CARD_PATH, first_card),
+    ("GET", f"/a2a/{{agent}}{CARD_PATH}", agent_card),
+    ("POST", "/a2a/{agent}", call_a2a),
     ("GET", "/v1/runs/{run_id}", get_run),
     ("POST", "/v1/runs/{run_id}/approvals", answer_run),
     ("GET", "/v1/models", models),

@@ -102,6 +102,10 @@ class ChatEncoder:
         """A piece of the answer; the first one also names the role."""
         return self._chunk({"content": text})
 
+    def thought(self, _text: str, /) -> bytes:
+        """Nothing: this API has no field for it."""
+        return b""
+
     def step(self, event: Event) -> bytes:
         """An event of the run, for a client that asked for them."""
         if not self._with_steps or event.fact.kind in HIDDEN_STEPS:

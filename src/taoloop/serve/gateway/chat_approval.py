@@ -137,6 +137,14 @@ def waiting_text(
     return "\n".join([*lines, "", TEXTS.text(language, "approval_run", run=run_id, code=question_code(waiting))])
 
 
+def question_text(approval: PendingApproval, language: str) -> str:
+    """What is asked about one call, as `waiting_text` shows it, without how to answer in a chat."""
+    if approval.request.question is not None:
+        return "\n".join(_question_lines(approval.request, language)).strip()
+    head = TEXTS.text(language, "approval_head")
+    return f"{head}\n{_approval_line(approval, language, for_user=False)}"
+
+
 def _question_lines(request: ApprovalRequest, language: str) -> list[str]:
     """A question of the model with its choices, each as code, and how to answer."""
     lines = [TEXTS.text(language, "question_head"), "", _quoted(str(request.args.get("question", "")))]

@@ -30,6 +30,7 @@ from taoloop.serve.gateway.config.model import GatewayConfig, ServedAgent, Serve
 from taoloop.serve.gateway.observe.metrics import Metrics, RunMetrics
 from taoloop.serve.gateway.observe.readiness import StorageProbe
 from taoloop.serve.gateway.repeats.ledger import RequestLedger
+from taoloop.serve.gateway.shared.conversations import Conversations
 from taoloop.serve.gateway.shared.counters import DAY_S, Counters, LocalCounters, UsageKind
 from taoloop.serve.gateway.shared.managed_keys import ManagedKeys
 from taoloop.serve.texts import TEXTS
@@ -162,6 +163,9 @@ class RunAccounts:
 
     ledger: RequestLedger
     """The requests whose runs may change something."""
+
+    conversations: Conversations
+    """The conversations that clients name."""
 
     storage: StorageProbe
     """Whether runs can be stored now."""

@@ -21,7 +21,7 @@ from taoloop.runtime.engine.clock import new_run_id, within
 from taoloop.serve.gateway.auth.keys import ApiKey, presented_key, require_active
 from taoloop.serve.gateway.auth.origins import host_refused, is_foreign, origin_refused
 from taoloop.serve.gateway.auth.tokens import is_token
-from taoloop.serve.gateway.config.model import ServedAgent
+from taoloop.serve.gateway.config.model import GatewayProtocol, ServedAgent
 from taoloop.serve.gateway.errors import ApiError, error_for_exceeded_quota
 from taoloop.serve.gateway.observe.readiness import ServerState
 from taoloop.serve.gateway.observe.request_log import RequestRecord
@@ -31,6 +31,7 @@ from taoloop.serve.gateway.run_effects import EffectWatch
 from taoloop.serve.gateway.run_request import RunRequest
 from taoloop.serve.gateway.run_response import RunResponse
 from taoloop.serve.gateway.run_service import ConfigSnapshot
+from taoloop.serve.gateway.shared.conversations import Conversations
 from taoloop.serve.gateway.shared.managed_keys import ManagedKeys
 
 _LOG = logging.getLogger("taoloop.gateway")
@@ -120,6 +121,11 @@ class RequestContext:
         return self.snapshot.accounts.managed_keys
 
     @property
+    def conversations(self) -> Conversations:
+        """The conversations that clients name."""
+        return self.snapshot.accounts.conversations
+
+    @property
     def ledger(self) -> RequestLedger:
         """The requests whose runs may change something."""
         return self.snapshot.accounts.ledger
@@ -147,6 +153,18 @@ class RequestContext:
             return
         if not self.snapshot.hosts.accepts(self.request.headers.get("Host")):
             raise host_refused(self.request.headers)
+
+    def require_protocol(self, name: GatewayProtocol) -> None:
+        """Refuse a request by a protocol that the operator has not switched on, as one for an unknown path.
+
+        Raises:
+            ApiError: it is off.
+        """
+        if name not in self.config.protocols:
+            path = self.request.path
+            message = f"Unknown request URL: {self.request.method} {path}. The protocol `{name}` is off on this server."
+            message += f" Its operator switches it on with `server: {{protocols: [{name}]}}` or `--protocol {name}`."
+            raise ApiError(status=404, message=message, code="unknown_url")
 
     @property
     def owner(self) -> str:

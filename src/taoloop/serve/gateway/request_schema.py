@@ -137,6 +137,9 @@ class ResponseFormat(ApiModel):
 class AnswerRequest(ApiModel):
     """What requests of both APIs have in common."""
 
+    via: ClassVar[str]
+    """The API, as the label `via` of its runs has it."""
+
     message_names: ClassVar[tuple[str, str, str]]
     """What the API calls the list of messages, and in the result of a tool the id of the call and the result."""
 
@@ -179,6 +182,7 @@ class AnswerRequest(ApiModel):
 class ChatRequest(AnswerRequest):
     """A request for a chat completion."""
 
+    via = "chat"
     message_names = ("messages", "tool_call_id", "content")
     tool_param = "tools[{}].function"
     schema_param = "response_format.json_schema.schema"
@@ -359,6 +363,7 @@ class TextOptions(ApiModel):
 class ResponsesRequest(AnswerRequest):
     """A request for a response."""
 
+    via = "responses"
     message_names = ("input", "call_id", "output")
     tool_param = "tools[{}]"
     schema_param = "text.format.schema"

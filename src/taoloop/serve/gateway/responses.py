@@ -148,6 +148,10 @@ class ResponseEncoder:
         self._pieces.append(text)
         return head + self._text_event("response.output_text.delta", delta=text, logprobs=[])
 
+    def thought(self, _text: str, /) -> bytes:
+        """Nothing: this API has no field for it."""
+        return b""
+
     def step(self, _event: Event, /) -> bytes:
         """Nothing: this API has no events for the steps of a run."""
         return b""

@@ -45,6 +45,9 @@ class AnswerEncoder(Protocol):
     def piece(self, text: str) -> bytes:
         """A piece of the answer."""
 
+    def thought(self, text: str, /) -> bytes:
+        """A piece of the thinking that a reasoning model keeps apart from its reply."""
+
     def step(self, event: Event, /) -> bytes:
         """Something happened in the run."""
 
@@ -101,6 +104,8 @@ async def _stream_run(
         enqueue(encoder.step(event))
 
     def on_delta(delta: Delta) -> None:
+        if delta.kind == "thinking":
+            enqueue(encoder.thought(delta.text))
         if text := pieces.on_delta(delta):
             enqueue(encoder.piece(text))
 

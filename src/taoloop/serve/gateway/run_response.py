@@ -18,7 +18,7 @@ from taoloop.core.views.transcript import Result
 from taoloop.dialects.answer_stream import truncated_answer
 from taoloop.journals.base import Journal
 from taoloop.policy import authority_of
-from taoloop.runtime.approvals.inbox import pending_approvals
+from taoloop.runtime.approvals.inbox import PendingApproval, pending_approvals
 from taoloop.serve.gateway.chat_approval import asked_now, is_for_operator, user_reasons, waiting_text
 from taoloop.serve.gateway.client_tools import open_client_calls, tool_call_parts
 from taoloop.serve.gateway.config.model import ServedAgent
@@ -62,6 +62,12 @@ class RunResponse:
 
     tool_calls: tuple[Mapping[str, Any], ...] = ()
     """Calls of the client's own tools, which it performs before its next request."""
+
+    waiting: tuple[PendingApproval, ...] = ()
+    """The calls and questions that a waiting run waits for."""
+
+    by_operator: bool = False
+    """Whether the operator answers them, and not the client."""
 
     error: ApiError | None = None
     """Set where the end of the run is an error for the client."""
@@ -128,7 +134,8 @@ def _with_tool_calls(response: RunResponse, calls: Sequence[CallView]) -> RunRes
 async def _with_questions(journal: Journal, response: RunResponse, authority: TaskAuthority) -> RunResponse:
     """The response that asks the client for approval, or says who else is asked, or what else the run waits for."""
     result = response.result
-    approvals = asked_now(await pending_approvals(journal, run_id=result.run_id))
+    waiting = await pending_approvals(journal, run_id=result.run_id)
+    approvals = asked_now(waiting)
     in_doubt = [call for call in result.trace.pending.values() if call.doubt is not None]
     by_operator, language = is_for_operator(authority, approvals), result.trace.agent.language
     text = waiting_text(result.run_id, approvals, in_doubt, language, by_operator=by_operator)
@@ -138,7 +145,8 @@ async def _with_questions(journal: Journal, response: RunResponse, authority: Ta
         {"run_id": approval.request.run_id, "call_id": approval.request.call_id, "tool": approval.request.tool}
         for approval in approvals
     ]
-    return replace(response, content=text, agent={**response.agent, "waiting_for": waiting_for})
+    agent = {**response.agent, "waiting_for": waiting_for}
+    return replace(response, content=text, agent=agent, waiting=tuple(waiting), by_operator=by_operator)
 
 
 def _cut_reason(reply: ModelReplied) -> FinishReason | None:

@@ -53,7 +53,7 @@ from taoloop.serve.gateway.auth.keys import TOKEN_OWNER, ApiKey, KeyRing
 from taoloop.serve.gateway.auth.tokens import TokenVerifier
 from taoloop.serve.gateway.chat_approval import answer_all, asked_now, has_question, is_for_operator, matches_question
 from taoloop.serve.gateway.client_tools import bind_client_tools, client_tools_of, open_client_calls
-from taoloop.serve.gateway.config.model import GatewayConfig
+from taoloop.serve.gateway.config.model import GatewayConfig, ServedAgent
 from taoloop.serve.gateway.errors import ApiError, invalid
 from taoloop.serve.gateway.higress.file import rewrite_as_json
 from taoloop.serve.gateway.quotas import RunAccounts
@@ -237,9 +237,7 @@ class Service:
             trace = await self.load_owned_run(request.owner, run_id, request.served.name)
         if trace.status in ENDED_STATUSES:
             return Result.of(trace)
-        began = trace.agent if trace.started is None else trace.started.agent  # the operator may have replaced it since
-        if began.policy.version != request.served.agent.spec_for(trace.task).policy.version:
-            raise ApprovalStale("The agent's policy has changed since the run began.", hint="Ask again.")
+        require_same_policy(trace, request.served)
         if request.approval is not None and waiting and trace.paused is not None:
             if is_for_operator(request.authority, waiting):  # who hears that it waits
                 return Result.of(trace)
@@ -343,6 +341,17 @@ class Service:
         if keep:
             self._specs[id(spec)] = (spec, limited)
         return limited
+
+
+def require_same_policy(trace: Trace, served: ServedAgent) -> None:
+    """Refuse to continue a run under another policy than it began with; the operator may have replaced it since.
+
+    Raises:
+        ApprovalStale: the policy is another one.
+    """
+    began = trace.agent if trace.started is None else trace.started.agent
+    if began.policy.version != served.agent.spec_for(trace.task).policy.version:
+        raise ApprovalStale("The agent's policy has changed since the run began.", hint="Ask again.")
 
 
 async def _force_tool_call(

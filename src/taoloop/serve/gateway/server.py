@@ -40,6 +40,7 @@ from taoloop.serve.gateway.observe.request_log import RequestRecord
 from taoloop.serve.gateway.quotas import Quotas, RunAccounts, late_warnings
 from taoloop.serve.gateway.repeats.ledger import RequestLedger
 from taoloop.serve.gateway.run_service import ConfigSnapshot
+from taoloop.serve.gateway.shared.conversations import Conversations
 from taoloop.serve.gateway.shared.database import GatewayDatabase
 from taoloop.serve.gateway.shared.managed_keys import ManagedKeys
 from taoloop.serve.hosts import is_loopback
@@ -111,10 +112,12 @@ class GatewayServer:
         requests = GatewayDatabase() if database is None else database
         self._memory = requests if database is None else None
         ledger = RequestLedger(requests, quotas.clock)
+        conversations = Conversations(requests, quotas.clock)
         self._accounts = RunAccounts(
             quotas=quotas,
             metrics=metrics,
             ledger=ledger,
+            conversations=conversations,
             storage=StorageProbe(journal),
             telemetry=telemetry,
             managed_keys=managed_keys,

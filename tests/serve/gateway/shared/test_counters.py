@@ -177,10 +177,12 @@ def test_a_file_of_a_newer_version_is_not_touched(tmp_path: Path) -> None:
 def test_a_file_of_the_first_version_gets_what_came_later(tmp_path: Path) -> None:
     database = GatewayDatabase(tmp_path / "x.db")
     database.rows("DROP TABLE request")
+    database.rows("DROP TABLE conversation")
     database.rows("PRAGMA user_version = 1")
     database.close()
     database = GatewayDatabase(tmp_path / "x.db")
     assert database.rows("SELECT count(*) FROM request") == [(0,)]
+    assert database.rows("SELECT count(*) FROM conversation") == [(0,)]
     database.close()
 
 

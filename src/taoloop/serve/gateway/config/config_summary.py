@@ -56,6 +56,8 @@ def config_summary(config: GatewayConfig, language: str = "en") -> str:
         lines.append(text("pages", origins=", ".join(config.allow_origins)))
     if config.allow_hosts and not config.needs_key:
         lines.append(text("host_names", names=", ".join(config.allow_hosts)))
+    if config.protocols:
+        lines.append(text("protocols", names=", ".join(config.protocols)))
     names = (field.name for field in fields(config.limits))
     lines.append(text("server_limits", limits=_settings(config.limits, *names)))
     lines += _access(config, text)

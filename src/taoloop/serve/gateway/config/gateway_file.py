@@ -43,6 +43,7 @@ from taoloop.serve.gateway.config.model import (
     DEFAULT_PORT,
     ConfigForm,
     GatewayConfig,
+    GatewayProtocol,
     ServedAgent,
     ServerLimits,
 )
@@ -109,11 +110,13 @@ class ServerEntry(ServerLimits):
     to it, at `/oauth/callback`. Without it only browsers on this machine can log in."""
 
     recover: bool = True
-    """Whether runs whose process died are resumed at the start; false: only those of agents with
-    `recover_on_start`."""
+    """Whether runs whose process died are resumed at the start; false: only of agents with `recover_on_start`."""
 
     notify: NotifyEntry | None = None
     """Who is told what waits for a person: a signed webhook, a command, or both."""
+
+    protocols: tuple[GatewayProtocol, ...] = ()
+    """Protocols to serve beside OpenAI's APIs: `agui` (AG-UI), `messages` (Anthropic's Messages API) and `a2a`."""
 
     db: Path | None = None
     """The file in which all runs are kept, beside this one; without it, the user's own."""
@@ -270,12 +273,13 @@ def load_config(
     any_model: bool | None = None,
     allow_origins: Sequence[str] = (),
     allow_hosts: Sequence[str] = (),
+    protocols: tuple[GatewayProtocol, ...] = (),
 ) -> GatewayConfig:
     """Everything that the file at `path` says, checked.
 
     `env` holds the variables for `${NAME}` and for models; None: those of the process. `resolve` sends the name of a
-    service, or a host, of the file to another place: `HOST:PORT`, or a base URL. `host`, `port`, `db`, `any_model`,
-    `allow_origins` and `allow_hosts`, where these name any, go before what the file says of them.
+    service, or a host, of the file to another place: `HOST:PORT`, or a base URL. The others, where they name anything,
+    go before what the file says.
 
     Raises:
         AgentFileError: the file cannot be used; names the path, the line and the field.
@@ -294,6 +298,7 @@ def load_config(
     options: dict[str, Any] = {"host": host, "port": port, "db": None if db is None else Path(db)}
     options |= {"any_model": any_model, "allow_origins": tuple(dict.fromkeys(map(origin_of, allow_origins))) or None}
     options["allow_hosts"] = tuple(dict.fromkeys(map(host_name, allow_hosts))) or None
+    options["protocols"] = protocols or None
     config = replace(
         config,
         files={**files, **{path: stamp for path, stamp in config.files.items() if path not in files}},
@@ -403,6 +408,7 @@ class _ConfigReader:
             keep=entries.get("keep"),
             allow_origins=tuple(dict.fromkeys(server.allow_origins)),
             allow_hosts=tuple(dict.fromkeys(server.allow_hosts)),
+            protocols=tuple(dict.fromkeys(server.protocols)),
             any_model=default is not None,
             files={**files_of(agents.values()), **_access_files(auth, tls)},
         )
@@ -560,8 +566,7 @@ class _ConfigReader:
         if served.agent.limits.max_cost_usd is None or not unpriced:
             return
         spec = unpriced[0]
-        first, _ = next(served.model_endpoints())
-        if spec == first:
+        if spec == next(served.model_endpoints())[0]:
             raise self._document.error(
                 path,
                 f"the price of {spec} is not known, so `max_cost_usd` would end every run at its first reply.",
@@ -574,9 +579,8 @@ class _ConfigReader:
 
 def _access_files(auth: AuthEntry, tls: TlsFiles | None) -> dict[Path, Stamp]:
     """The files of `auth` and `tls`, which are watched like the configuration: a renewed certificate is used soon."""
-    paths = [*(() if tls is None else tls.paths)]
-    if auth.jwt is not None and auth.jwt.jwks_file is not None:
-        paths.append(auth.jwt.jwks_file)
+    jwks = None if auth.jwt is None else auth.jwt.jwks_file
+    paths = (*(() if tls is None else tls.paths), *(() if jwks is None else (jwks,)))
     return {path: file_stamp(path) for path in paths}
 
 

@@ -28,6 +28,9 @@ from taoloop.serve.gateway.config.tls import TlsFiles
 from taoloop.tools.egress.rules import EgressRules
 from taoloop.tools.settings_check import Count, Seconds, check_fields
 
+GatewayProtocol = Literal["agui", "messages", "a2a"]
+"""Protocols that a gateway speaks only where it is told to: AG-UI, Anthropic's Messages API and A2A."""
+
 ConfigForm = Literal["own", "agent", "higress", "flat", "wasm_plugin"]
 """own: a gateway file (agents, keys, limits). agent: an agent file. higress, flat: the two forms of `ai-agent`.
 wasm_plugin: a resource of Kubernetes with files of `ai-agent`."""
@@ -191,6 +194,9 @@ class GatewayConfig:
 
     notify: NotificationSettings | None = None
     """Who is told what waits for a person; None: nobody."""
+
+    protocols: tuple[GatewayProtocol, ...] = ()
+    """The protocols that are served beside OpenAI's APIs; empty: none."""
 
     any_model: bool = False
     """Whether the first agent answers requests whose `model` is not the name of an agent, as for an `ai-agent` file."""

@@ -15,6 +15,7 @@ from taoloop.core.events import Resumed
 from taoloop.core.trace import Trace
 from taoloop.errors import RunNotFound, RunPruned
 from taoloop.journals.base import Journal, locks_of
+from taoloop.serve.gateway.errors import ApiError
 from taoloop.serve.gateway.repeats.ledger import RequestIdentity, RequestLedger, request_in_progress
 from taoloop.serve.gateway.request_context import RequestContext
 from taoloop.serve.gateway.run_effects import EffectWatch
@@ -24,13 +25,17 @@ REPLAYED = "idempotent-replayed"
 """The header of a response that comes from the run of an earlier request."""
 
 
-async def match_request(context: RequestContext, run_request: RunRequest, body: bytes) -> RunRequest:
+async def match_request(
+    context: RequestContext, run_request: RunRequest, body: bytes, key: str | None = None
+) -> RunRequest:
     """The request as one for the run that it belongs to, where it repeats an earlier one; else as it is.
+
+    `key` takes the place of a missing `Idempotency-Key`, for protocols whose requests have ids of their own.
 
     Raises:
         ApiError: its `Idempotency-Key` is invalid, was used with another body, or its run is about to begin.
     """
-    ledger, key = context.ledger, context.request.headers.get("Idempotency-Key")
+    ledger, key = context.ledger, context.request.headers.get("Idempotency-Key", key)
     window_s = context.config.limits.repeat_window_s
     if key is None and (run_request.run is not None or not window_s or not _may_change(run_request)):
         return run_request
@@ -50,6 +55,24 @@ async def match_request(context: RequestContext, run_request: RunRequest, body: 
             if EffectWatch(trace).state is not None or await _is_lost(journal, trace):
                 return replace(run_request, run=run_id, is_repeat=True)
     return run_request
+
+
+def run_of_ids(context: RequestContext, body: bytes, key: str, param: str) -> str | None:
+    """The run of an earlier attempt of a request whose ids `key` stands for; None: there was none.
+
+    `param` is the field that has the id, for error messages.
+
+    Raises:
+        ApiError: the id was used with another body.
+    """
+    header = context.request.headers.get("Idempotency-Key")  # it goes before the ids
+    try:
+        return context.ledger.run_of_key(RequestIdentity.of(context.owner, context.request.path, body, header or key))
+    except ApiError as error:
+        if header is not None:
+            raise
+        message = f"This `{param}` was used with another body. Send a new one with a new request."
+        raise replace(error, message=message, param=param) from None
 
 
 @contextmanager

@@ -47,7 +47,14 @@ CREATE INDEX request_run ON request (run_id);
 CREATE INDEX request_at ON request (at);
 """
 
-_FORMATS = (_KEY_TABLES, _REQUEST_TABLE)
+_CONVERSATION_TABLE = """
+CREATE TABLE conversation (
+  owner TEXT, agent TEXT, name TEXT, run_id TEXT NOT NULL, at REAL NOT NULL, PRIMARY KEY (owner, agent, name)
+) WITHOUT ROWID;
+CREATE INDEX conversation_at ON conversation (at);
+"""
+
+_FORMATS = (_KEY_TABLES, _REQUEST_TABLE, _CONVERSATION_TABLE)
 """What each version of the format adds to the one before it."""
 
 

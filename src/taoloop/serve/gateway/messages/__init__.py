@@ -1,0 +1,1 @@
+"""Anthropic's Messages API at the gateway: agents for clients of that API."""
