@@ -343,8 +343,10 @@ def test_an_agent_with_tools_sends_the_schema_of_its_answer_strictly_where_it_ca
     formats = []
     for output_type in (Order, Loose):
         with HttpDouble([(200, answer)]) as server:
-            agent = Agent(model=model(server, "azure"), tools=[calculator], output_type=output_type)
-            assert agent.run_sync("How much?").output.total == 5
+            agent: Agent[Any, Any] = Agent(model=model(server, "azure"), tools=[calculator], output_type=output_type)
+            output = agent.run_sync("How much?").output
+            assert output is not None
+            assert output.total == 5
         [request] = server.requests
         assert request["tools"]
         formats.append(request["response_format"]["json_schema"])
