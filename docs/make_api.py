@@ -14,13 +14,25 @@ from pathlib import Path
 TARGET = Path(__file__).with_name("api.md")
 SOURCE = Path(__file__).resolve().parent.parent / "src"
 
+SURFACE = ("", ".models", ".tools", ".policy", ".journals", ".testing", ".serve", ".evals", ".errors")
+"""The modules that everything is imported from, as they are called within `taoloop`."""
+
 HEAD = """\
 # Public names
 
 <!-- Written by docs/make_api.py; edit the docstrings, not this page. -->
 
-A module is public if it declares `__all__`, and a name is public if it is in the `__all__` of a public module. The
-modules of this page are all of them. Everything else is internal: it may be renamed, moved or removed in any release.
+Everything that a program needs is in `taoloop` or in one of eight modules: `taoloop.models`, `.tools`, `.policy`,
+`.journals`, `.testing`, `.serve`, `.evals` and `.errors`. A name is public if it is in the `__all__` of one of them.
+What is on this page only under "Other paths" is public, too. Everything else is internal: it may be renamed, moved or
+removed in any release.
+"""
+
+OTHER = """\
+## Other paths
+
+Names for plug-ins, and paths that earlier releases documented. They stay until 1.0; what one of the modules above has,
+import from there.
 """
 
 
@@ -43,12 +55,23 @@ def lazy_names(module: str) -> list[str]:
 
 def page() -> str:
     """The whole page."""
-    parts = [HEAD]
+    surface = [f"taoloop{name}" for name in SURFACE]
+    known = {name for module in surface for name in import_module(module).__all__}
+    parts = [HEAD, *(_section("##", module, import_module(module).__all__) for module in surface), OTHER]
     for module in public_modules():
-        rows = "".join(f"| `{name}` | {_summary(module, name)} |\n" for name in import_module(module).__all__)
-        docstring = ast.get_docstring(_tree(_path(module))) or ""
-        parts.append(f"## {module}\n\n{_first_sentence(docstring)}\n\n| name | what it is |\n|---|---|\n{rows}")
+        if module in surface:
+            continue
+        names = import_module(module).__all__
+        parts.append(_section("###", module, [name for name in names if name not in known]))
+        if repeated := [f"`{name}`" for name in names if name in known]:
+            parts.append(f"Found above: {', '.join(repeated)}.\n")
     return "\n".join(parts)
+
+
+def _section(level: str, module: str, names: list[str]) -> str:
+    rows = "".join(f"| `{name}` | {_summary(module, name)} |\n" for name in names)
+    table = f"\n| name | what it is |\n|---|---|\n{rows}" if rows else ""
+    return f"{level} {module}\n\n{_first_sentence(ast.get_docstring(_tree(_path(module))) or '')}\n{table}"
 
 
 def _summary(module: str, name: str) -> str:

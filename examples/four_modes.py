@@ -17,9 +17,8 @@ import asyncio
 import json
 from pathlib import Path
 
-from taoloop import END, START, Agent, Graph, MemoryJournal, Node, Result, ScriptedModel, Trace
-from taoloop.strategies import normalise_answer
-from taoloop.tools.documents import paper_tools
+from taoloop import END, START, Agent, Graph, MemoryJournal, Node, Result, ScriptedModel, Trace, normalise_answer
+from taoloop.tools import paper_tools
 
 QUESTION = "Aside from the Apple Remote, what other device can control the program Apple Remote was originally"
 QUESTION += " designed to interact with?"

@@ -8,7 +8,7 @@ from __future__ import annotations
 import json
 
 from taoloop import Agent, Result, ScriptedModel, tool
-from taoloop.core import step_summaries
+from taoloop.journals import step_summaries
 
 ORDERS: dict[str, dict[str, str | int]] = {"A-17": {"status": "shipped", "days": 2}}
 

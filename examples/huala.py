@@ -10,8 +10,7 @@ from __future__ import annotations
 import re
 import sys
 
-from taoloop import Agent, Limits, Result, ScriptedModel, ToolError, tool
-from taoloop.core import Trace
+from taoloop import Agent, Limits, Result, ScriptedModel, ToolError, Trace, tool
 
 POSTS = {"huala.post_count": 8}
 

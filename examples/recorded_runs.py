@@ -24,7 +24,8 @@ from pathlib import Path
 from typing import Any
 
 from taoloop import Agent, Limits, Result, Tool, ToolError, tool
-from taoloop.core import ActionRequested, ModelReplied, ModelReply, Observed, ReplyRejected
+from taoloop.journals import ActionRequested, ModelReplied, Observed, ReplyRejected
+from taoloop.models import ModelReply
 
 MAX_STEPS = 7
 """The paper's limit for one question (its appendix C)."""

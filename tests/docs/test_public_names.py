@@ -41,13 +41,22 @@ def _imports(source: str) -> Iterator[tuple[str, str]]:
                 yield from ((alias.name, "") for alias in names if alias.name.split(".")[0] == "taoloop")
 
 
+SURFACE = tuple(f"taoloop{name}" for name in MAKER.SURFACE)
+
+
 @pytest.mark.parametrize("page", [page for page, source in SOURCES.items() if "taoloop" in source])
-def test_a_page_imports_public_names_only(page: str) -> None:
+def test_a_page_imports_from_the_modules_of_the_surface_only(page: str) -> None:
     for module, name in _imports(SOURCES[page]):
-        assert module in PUBLIC, f"{page}: {module} is internal"
-        assert not name or name in PUBLIC[module] or f"{module}.{name}" in PUBLIC, (
+        assert module in SURFACE, f"{page}: import from taoloop or one of its eight modules, not from {module}"
+        assert not name or name in PUBLIC[module] or f"{module}.{name}" in SURFACE, (
             f"{page}: {module}.{name} is internal"
         )
+
+
+def test_the_surface_is_taoloop_and_at_most_eight_modules() -> None:
+    assert SURFACE[0] == "taoloop"
+    assert len(SURFACE) <= 9
+    assert set(SURFACE) <= set(PUBLIC)
 
 
 @pytest.mark.parametrize("package", PUBLIC)

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import asyncio
 import threading
-from collections.abc import AsyncIterator
 from pathlib import Path
 from typing import Any
 
@@ -382,10 +381,10 @@ def test_leaving_a_stream_early_stops_the_run() -> None:
 
     async def leave() -> str:
         agent = Agent(model=ScriptedModel([call("add", a=2, b=3), "5"]), tools=[add], journal=journal)
-        stream: AsyncIterator[Any] = agent.stream("add", run_id="r1")
+        stream = agent.stream("add", run_id="r1")
         async for _event in stream:
             break
-        await stream.aclose()  # type: ignore[attr-defined]  # it is an async generator
+        await stream.aclose()
         return (await journal.load("r1"))[-1].kind
 
     assert asyncio.run(leave()) == "finished"

@@ -79,6 +79,15 @@ async def main() -> None:
     assert_type(shop.chat(deps=Shop("ann")).run_sync("Where?"), Result[Answer])
     async for event in shop.stream("Where?", deps=Shop("ann")):
         narrow(event)
+    stream = shop.stream("Where?", deps=Shop("ann"))
+    assert_type(await stream.result(), Result[Answer])
+    async for piece in stream.text:
+        assert_type(piece, str)
+    async for event in shop.stream_resume("r"):
+        narrow(event)
+    handle = shop.start("Where?", deps=Shop("ann"))
+    assert_type(await handle.result(), Result[Answer])
+    assert_type(await (await shop.attach(handle.run_id)).result(), Result[Answer])
     async for event_or_delta in shop.stream("Where?", deltas=True):
         if isinstance(event_or_delta, Event):
             narrow(event_or_delta)

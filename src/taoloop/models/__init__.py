@@ -11,6 +11,7 @@ from taoloop.lazy_exports import lazy_exports
 
 if TYPE_CHECKING:
     from taoloop.core.effects import ModelRequest as ModelRequest
+    from taoloop.core.images import Image as Image, ImageInfo as ImageInfo
     from taoloop.core.message import (
         Delta as Delta,
         Message as Message,
@@ -36,17 +37,14 @@ if TYPE_CHECKING:
     from taoloop.models.replay import ReplayModel as ReplayModel
     from taoloop.models.retry import Fallback as Fallback, Retrying as Retrying
     from taoloop.models.scripted import Reply as Reply, ScriptedModel as ScriptedModel
-    from taoloop.models.settings import (
-        ModelEndpoint as ModelEndpoint,
-        Pace as Pace,
-        Rate as Rate,
-        Retry as Retry,
-    )
+    from taoloop.models.settings import ModelEndpoint as ModelEndpoint, Pace as Pace, Rate as Rate, Retry as Retry
+
 
 __getattr__, __dir__, __all__ = lazy_exports(
     globals(),
     {
         "taoloop.core.effects": "ModelRequest",
+        "taoloop.core.images": "Image ImageInfo",
         "taoloop.core.message": "Delta Message ModelReply ToolCallText Usage",
         "taoloop.models.anthropic": "AnthropicModel",
         "taoloop.models.base": "DeltaFanout DeltaListener Model WrappedModel",
@@ -56,11 +54,11 @@ __getattr__, __dir__, __all__ = lazy_exports(
         "taoloop.models.openai": "OpenAIModel",
         "taoloop.models.prices": "Price",
         "taoloop.models.providers": "Endpoint",
+        "taoloop.models.rate_limit": "RateLimited",
         "taoloop.models.registry": "model_kinds resolve_model",
         "taoloop.models.replay": "ReplayModel",
+        "taoloop.models.retry": "Fallback Retrying",
         "taoloop.models.scripted": "Reply ScriptedModel",
         "taoloop.models.settings": "ModelEndpoint Pace Rate Retry",
-        "taoloop.models.rate_limit": "RateLimited",
-        "taoloop.models.retry": "Fallback Retrying",
     },
 )

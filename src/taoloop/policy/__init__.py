@@ -1,5 +1,6 @@
 """What an agent may do: the verdict on each call, from a policy, the trace and where the values came from. Pure."""
 
+from taoloop.core.decision import Call
 from taoloop.core.events import Source, Verdict
 from taoloop.core.policy import PROFILES, Policy, Profile, Rule, stricter
 from taoloop.policy.interception_rate import InterceptionCounts, interceptions, total
@@ -11,6 +12,7 @@ from taoloop.policy.rules import reject_unmatchable_rules
 __all__ = [
     "PROFILES",
     "Action",
+    "Call",
     "CodeRule",
     "InterceptionCounts",
     "Policy",

@@ -8,8 +8,7 @@ from __future__ import annotations
 
 import asyncio
 import sys
-from collections.abc import AsyncIterator, Callable, Collection, Coroutine, Mapping, Sequence
-from contextlib import suppress
+from collections.abc import Callable, Collection, Coroutine, Mapping, Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, Literal, Unpack, overload
 
@@ -34,15 +33,19 @@ if TYPE_CHECKING:
     from taoloop.runtime.bound_agent import BoundAgent
     from taoloop.runtime.chat import Chat
     from taoloop.runtime.engine.run_artifacts import ImageSource
-    from taoloop.runtime.run_options import ResumeOptions, RunOptions, StreamedRunOptions
+    from taoloop.runtime.live.run_handle import RunHandle
+    from taoloop.runtime.live.run_stream import RunStream
+    from taoloop.runtime.run_options import ResumeOptions, RunOptions, StreamedResumeOptions, StreamedRunOptions
     from taoloop.runtime.runner import Listener
     from taoloop.tools.tool import Tool
     from taoloop.tools.toolbox import LoadProblem, Toolbox
 else:
     _TYPES = {"core": "AnyEvent Delta Message", "models": "DeltaListener", "tools": "LoadProblem Tool Toolbox"}
     _TYPES["runtime"] = "Approver ImageSource Listener Recovered UndoResult"
-    _TYPES["runtime.run_options"] = "ResumeOptions RunOptions StreamedRunOptions"
+    _TYPES["runtime.run_options"] = "ResumeOptions RunOptions StreamedResumeOptions StreamedRunOptions"
     Chat, Result = LazyGeneric("runtime.chat", "Chat"), LazyGeneric("core.views.transcript", "Result")
+    RunHandle = LazyGeneric("runtime.live.run_handle", "RunHandle")
+    RunStream = LazyGeneric("runtime.live.run_stream", "RunStream")
     globals().update(lazy_types(_TYPES))
 
 
@@ -344,34 +347,85 @@ class Agent(AgentSettings[Deps, Output]):
         deps: Deps | None = None,
         deltas: Literal[False] = False,
         **options: Unpack[StreamedRunOptions],
-    ) -> AsyncIterator[AnyEvent]: ...
+    ) -> RunStream[Output, AnyEvent]: ...
     @overload
     def stream(
         self, task: str, *, deps: Deps | None = None, deltas: Literal[True], **options: Unpack[StreamedRunOptions]
-    ) -> AsyncIterator[AnyEvent | Delta]: ...
-    async def stream(
+    ) -> RunStream[Output, AnyEvent | Delta]: ...
+    def stream(
         self, task: str, *, deps: Deps | None = None, deltas: bool = False, **options: Unpack[StreamedRunOptions]
-    ) -> AsyncIterator[AnyEvent | Delta]:
-        """The events of a run as they happen; the last one is `finished`, or `paused` where the run waits.
+    ) -> RunStream[Output, Any]:
+        """A run as a stream: its events as they happen, or the text of its answer, and its result at the end.
 
-        `deltas`: between them also the pieces of each reply while the model writes it. Leaving the iteration early
-        stops the run.
+        `async for event in agent.stream(task)` gives the events; the last one is `finished`, or `paused` where the run
+        waits. `deltas`: between them also the pieces of each reply while the model writes it. Leaving the iteration
+        early stops the run.
         """
+        from taoloop.runtime.live.run_stream import RunStream  # noqa: PLC0415  # loads the runtime
+
+        listener = options.get("on_delta")
+        run_id = options["run_id"] = options.get("run_id") or new_run_id(self.clock.now())
+
+        def drive(on_event: Listener, on_delta: DeltaListener | None) -> Coroutine[Any, Any, Result[Output]]:
+            options["on_delta"] = on_delta
+            return self.run(task, deps=deps, on_event=on_event, **options)
+
+        return RunStream(run_id, self._bound_agent, drive, deltas=deltas, on_delta=listener)
+
+    @overload
+    def stream_resume(
+        self,
+        run_id: str,
+        *,
+        deps: Deps | None = None,
+        deltas: Literal[False] = False,
+        **options: Unpack[StreamedResumeOptions],
+    ) -> RunStream[Output, AnyEvent]: ...
+    @overload
+    def stream_resume(
+        self, run_id: str, *, deps: Deps | None = None, deltas: Literal[True], **options: Unpack[StreamedResumeOptions]
+    ) -> RunStream[Output, AnyEvent | Delta]: ...
+    def stream_resume(
+        self, run_id: str, *, deps: Deps | None = None, deltas: bool = False, **options: Unpack[StreamedResumeOptions]
+    ) -> RunStream[Output, Any]:
+        """`resume` as a stream: what happens from here on, as `stream` gives it."""
+        from taoloop.runtime.live.run_stream import RunStream  # noqa: PLC0415  # loads the runtime
+
+        listener = options.get("on_delta")
+
+        def drive(on_event: Listener, on_delta: DeltaListener | None) -> Coroutine[Any, Any, Result[Output]]:
+            options["on_delta"] = on_delta
+            return self.resume(run_id, deps=deps, on_event=on_event, **options)
+
+        return RunStream(run_id, self._bound_agent, drive, deltas=deltas, on_delta=listener)
+
+    def start(self, task: str, *, deps: Deps | None = None, **options: Unpack[RunOptions]) -> RunHandle[Output]:
+        """Start a run in the background of this event loop, and return a handle for it at once.
+
+        The run goes on while the program does other work, and as long as the loop runs: where that ends earlier, it is
+        stopped, and can be resumed. Other processes attach to it with `attach`, if they use the same journal.
+
+        Raises:
+            ConfigError: no asyncio event loop is running. What is wrong with the agent, `RunHandle.result` raises.
+        """
+        from taoloop.runtime.live.run_handle import RunHandle  # noqa: PLC0415  # loads the runtime
+
         require_asyncio()
-        queue: asyncio.Queue[AnyEvent | Delta | None] = asyncio.Queue()
-        if deltas:
-            options["on_delta"] = queue.put_nowait
-        running = asyncio.create_task(self.run(task, deps=deps, on_event=queue.put_nowait, **options))
-        running.add_done_callback(lambda _: queue.put_nowait(None))
-        try:
-            while (event := await queue.get()) is not None:
-                yield event
-        finally:
-            if not running.done():
-                running.cancel()
-                with suppress(asyncio.CancelledError):
-                    await running
-        running.result()
+        run_id = options["run_id"] = options.get("run_id") or new_run_id(self.clock.now())
+        running = asyncio.get_running_loop().create_task(self.run(task, deps=deps, **options))
+        return RunHandle(run_id, self._bound_agent.open_journal, self._bound_agent.result_of, running)
+
+    async def attach(self, run_id: str) -> RunHandle[Output]:
+        """A handle for a run of this agent's journal, whichever process drives it (`taoloop.attach`).
+
+        Raises:
+            RunNotFound: the journal has no such run.
+        """
+        from taoloop.runtime.live.run_handle import RunHandle  # noqa: PLC0415  # loads the runtime
+
+        handle = RunHandle[Output](run_id, self._bound_agent.open_journal, self._bound_agent.result_of)
+        await handle.status()
+        return handle
 
     # What the agent is made of
 

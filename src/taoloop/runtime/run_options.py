@@ -67,8 +67,8 @@ class RunOptions(StreamedRunOptions, TurnOptions, total=False):
     """What `Agent.run` takes."""
 
 
-class ResumeOptions(TypedDict, total=False):
-    """What `Agent.resume` takes beside the run and its `deps`."""
+class StreamedResumeOptions(TypedDict, total=False):
+    """What `Agent.stream_resume` takes beside the run and its `deps`."""
 
     max_steps: int | None
     """The steps that the run may take, in place of its own limit."""
@@ -84,7 +84,12 @@ class ResumeOptions(TypedDict, total=False):
     """Whether such a process is ended first."""
     verbose: bool
     """Whether each step is printed."""
-    on_event: Listener | None
-    """Called with every event once the journal has it."""
     on_delta: DeltaListener | None
     """Called with each piece of a reply."""
+
+
+class ResumeOptions(StreamedResumeOptions, total=False):
+    """What `Agent.resume` takes."""
+
+    on_event: Listener | None
+    """Called with every event once the journal has it."""

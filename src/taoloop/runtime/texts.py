@@ -17,6 +17,9 @@ _ENGLISH = {
     " --take-over, in code take_over=True; calls that it was making are then in doubt.",
     "run_held_kill": "Run {run_id} was left alone: {holder} cannot be ended ({problem}).",
     "run_held_survived": "it is still there",
+    "run_held_stop_hint": "Stop it there, or end that process with all of its runs: stop(end_process=True).",
+    "run_lost": "Run {run_id} has not ended, and no process is at work on it any more.",
+    "run_lost_hint": "Resume it: agent.resume({run_id!r}), or tao resume {run_id}.",
     "run_held_undo": "Run {run_id} is being undone already; this undo did nothing.",
     "run_held_undo_hint": "Wait until that undo is over, then look at the plan again: tao undo {run_id}",
     # approvals
@@ -201,6 +204,13 @@ _ENGLISH = {
     "value_hidden": "[a value]",
     "message_cut": "\n[… {n:,} more characters]",
     "printed_cut": "\n[… {n:,} more characters printed]",
+    # hooks
+    "hook_refused": "The hook {hook} refused this: {reason}",
+    "hook_failed": "The hook {hook} failed, and nothing passes without it: {reason}",
+    "hook_late": "The hook {hook} gave no answer within {s:g} s.",
+    "hook_type": "it gave {kind!r}, which is no answer of this hook",
+    "hook_fields": "it changed what no hook may change in a request: {names}",
+    "hook_carried_out": "The call was carried out; only its output is withheld.",
     # undo
     "undo_all": "Undo run {run_id}.",
     "undo_to_step": "Undo run {run_id} back to the end of step {step}.",

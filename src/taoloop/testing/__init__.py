@@ -28,6 +28,8 @@ if TYPE_CHECKING:
         FakePace as FakePace,
         HttpDouble as HttpDouble,
     )
+    from taoloop.testing.journal_contract import JournalContract as JournalContract
+    from taoloop.testing.journal_query_contract import JournalQueryContract as JournalQueryContract
     from taoloop.testing.killed_journal import (
         Killed as Killed,
         KillingJournal as KillingJournal,
@@ -54,13 +56,16 @@ if TYPE_CHECKING:
         violations as violations,
     )
 
+
 __getattr__, __dir__, __all__ = lazy_exports(
     globals(),
     {
+        "taoloop.evals.trouble.drift": "DRIFT DriftInjector",
         "taoloop.models.real_call_switch": "allow_real_calls forbid_real_calls",
         "taoloop.models.scripted": "ScriptedModel",
-        "taoloop.evals.trouble.drift": "DRIFT DriftInjector",
         "taoloop.testing.fakes": "FakeClock FakeEmbedder FakeNames FakePace HttpDouble",
+        "taoloop.testing.journal_contract": "JournalContract",
+        "taoloop.testing.journal_query_contract": "JournalQueryContract",
         "taoloop.testing.recorder": "Recorder",
         "taoloop.testing.regression": "assert_same_decisions recorded_run",
         "taoloop.testing.assertions": "assert_asked assert_called assert_denied assert_limit_reached assert_not_asked"

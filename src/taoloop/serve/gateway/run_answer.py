@@ -1,7 +1,7 @@
 """A run as the answer to its request: one JSON object, or a stream of server-sent events, sent as they happen.
 
-An encoder for each API gives the answer its form. `AnswerPieces` decides what of a reply that is being written may be
-sent, and `EventStream` sends it.
+An encoder for each API gives the answer its form. `AnswerPieces` (`taoloop.dialects.answer_pieces`) decides what of a
+reply that is being written may be sent, and `EventStream` sends it.
 """
 
 from __future__ import annotations
@@ -15,10 +15,10 @@ from typing import Any, Protocol
 
 from aiohttp import web
 
-from taoloop.core.events import Event, ModelReplied
+from taoloop.core.events import Event
 from taoloop.core.message import Delta
-from taoloop.dialects.answer_stream import AnswerStream, unsent_suffix
-from taoloop.dialects.pending_text import StopCutter, cut_at
+from taoloop.dialects.answer_pieces import AnswerPieces
+from taoloop.dialects.pending_text import cut_at
 from taoloop.serve.gateway.auth.login_links import add_login_links
 from taoloop.serve.gateway.errors import ApiError, error_for_exception
 from taoloop.serve.gateway.request_context import RequestContext
@@ -33,7 +33,6 @@ FINAL_WRITE_TIMEOUT_S = 1.0
 """The same during shutdown."""
 
 _HEARTBEAT = b": still at work\n\n"
-_BREAK = "\n\n"
 
 
 class AnswerEncoder(Protocol):
@@ -91,7 +90,7 @@ async def _stream_run(
     context: RequestContext, run_request: RunRequest, run_id: str, encoder: AnswerEncoder
 ) -> web.StreamResponse:
     queue: asyncio.Queue[bytes] = asyncio.Queue()
-    pieces = AnswerPieces(run_request)
+    pieces = _pieces_for(run_request)
 
     def enqueue(data: bytes) -> None:
         if data:
@@ -237,77 +236,13 @@ class EventStream:
             await self.send(data)
 
 
-class AnswerPieces:
-    """Takes the events of a run and gives the pieces of the answer that can be sent.
-
-    What was sent cannot be taken back: where text turns out not to be part of the answer (words before a tool call, a
-    reply that started over), it comes before the answer, separated by an empty line. Stop sequences cut each of them
-    by itself: one that comes before the answer does not end it.
-    """
-
-    def __init__(self, run_request: RunRequest) -> None:
-        agent = run_request.served.agent
-        self._dialect = agent.spec_for(run_request.task).dialect
-        own_names = (card.name for card in agent.toolbox.cards)
-        self._tool_names = (*own_names, *(tool.function.name for tool in run_request.tools))
-        is_checked = agent.evidence == "require" or is_revised(agent.strategy)
-        self._is_held_back = run_request.answer_is_held_back or is_checked
-        self._stops, self._cutter = run_request.stops, StopCutter(run_request.stops)
-        self._stream = self._new_stream()
-        self._current = ""  # what was sent of the reply that is being written
-        self._rejected = ""  # what was sent of an unreadable reply, which may be the answer all the same
-        self._before = ""  # what is still to be sent of text before the answer, and an empty line
-
-    @property
-    def is_cut(self) -> bool:
-        """Whether a stop sequence of the client ended the answer."""
-        return self._cutter.hit
-
-    @property
-    def has_sent(self) -> bool:
-        """Whether anything went out."""
-        return bool(self._current or self._before)
-
-    def on_delta(self, delta: Delta) -> str:
-        """Take a piece of a reply; returns what can be sent of it."""
-        if self._is_held_back or delta.kind == "progress":
-            return ""
-        text = self._stream.feed(delta)
-        if delta.kind == "restart" and self._current:
-            self._start_new_text()
-        return self._emit(text)
-
-    def on_event(self, event: Event) -> None:
-        """Take an event: after a complete reply comes another one, or the end."""
-        if isinstance(event.fact, ModelReplied):
-            decision = event.fact.decision
-            is_answer = decision is not None and not hasattr(decision, "calls")
-            if self._current and not is_answer:
-                self._rejected = self._current if decision is None and not self._cutter.hit else ""
-                self._start_new_text()
-            self._stream = self._new_stream()
-
-    def finish(self, answer: str) -> str:
-        """The rest of the answer, now that all of it is known."""
-        pending = ""
-        if self._rejected and not self._current and answer.startswith(self._rejected):  # it was cut off
-            self._current, pending, self._before = self._rejected, self._before.removesuffix(_BREAK), ""
-        more, fits = unsent_suffix(answer, self._current)
-        if not fits and self.has_sent:
-            self._start_new_text()
-        return pending + self._emit(more) + self._cutter.flush()
-
-    def _emit(self, text: str) -> str:
-        if not text:
-            return ""
-        self._current += text
-        before, self._before = self._before, ""
-        return before + self._cutter.feed(text)
-
-    def _start_new_text(self) -> None:
-        self._current, self._before = "", self._before.removesuffix(_BREAK) + self._cutter.flush() + _BREAK
-        self._cutter = StopCutter(self._stops)
-
-    def _new_stream(self) -> AnswerStream:
-        names = self._tool_names
-        return AnswerStream(self._dialect, tools_offered=bool(names), has_schema=self._is_held_back, tool_names=names)
+def _pieces_for(run_request: RunRequest) -> AnswerPieces:
+    """The pieces of the answer to a request: cut at its stop sequences, held back where the answer is checked first."""
+    agent = run_request.served.agent
+    is_checked = agent.evidence == "require" or is_revised(agent.strategy)
+    return AnswerPieces(
+        agent.spec_for(run_request.task).dialect,
+        (*(card.name for card in agent.toolbox.cards), *(tool.function.name for tool in run_request.tools)),
+        is_held_back=run_request.answer_is_held_back or is_checked,
+        stops=run_request.stops,
+    )

@@ -1,0 +1,1 @@
+"""Runs while they go on: as streams, and in the background with handles to which other processes attach."""
