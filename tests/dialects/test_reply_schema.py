@@ -16,9 +16,9 @@ CARDS = (ToolCard(name="stock", purpose="Say what is there."),)
 SCHEMA = {"type": "integer"}
 
 
-def test_a_native_reply_is_the_answer_only_where_no_tool_is_on_offer() -> None:
+def test_the_text_of_a_native_reply_is_the_answer_also_where_a_tool_is_on_offer() -> None:
     native = get_dialect("native")
-    assert reply_schema(native, CARDS, SCHEMA, reasons=True) is None
+    assert reply_schema(native, CARDS, SCHEMA, reasons=True) == SCHEMA
     assert reply_schema(native, (), SCHEMA, reasons=True) == SCHEMA
     assert reply_schema(native, (), None, reasons=True) is None
 

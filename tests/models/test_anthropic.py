@@ -17,6 +17,7 @@ from taoloop.models.http.reply_builder import ToolNameMap
 from taoloop.models.http.sdk_request import anthropic_target
 from taoloop.models.providers import Endpoint
 from taoloop.testing import HttpDouble
+from taoloop.tools.builtin.calculator import calculator
 
 
 @tool(tier="read", use_when="Two numbers are to be added.")
@@ -216,6 +217,13 @@ def test_a_schema_for_the_reply_is_sent_in_the_form_that_the_api_takes() -> None
     sent = server.requests[0]["output_config"]["format"]
     assert (sent["type"], sent["schema"]["additionalProperties"]) == ("json_schema", False)
     assert "minimum" not in sent["schema"]["properties"]["sum"]
+
+
+def test_a_schema_for_the_answer_is_sent_beside_tools() -> None:
+    with HttpDouble([FIVE]) as server:
+        ask(model(server), reply_schema=SCHEMA, tools=(calculator.card,))
+    assert server.requests[0]["tools"]
+    assert server.requests[0]["output_config"]["format"]["type"] == "json_schema"
 
 
 def test_a_schema_that_the_api_refuses_is_left_out_from_then_on() -> None:

@@ -7,8 +7,10 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from pydantic import BaseModel
 from tests.models.provider_answers import ask, whole
 
+from taoloop import Agent
 from taoloop.cli.database import load_environment
 from taoloop.errors import MissingKey, ModelAuthError, ModelError, UnknownName
 from taoloop.models.http.sdk_request import anthropic_target, openai_target
@@ -307,15 +309,53 @@ def test_a_schema_for_the_reply_is_sent_where_the_provider_has_it() -> None:
 
 
 @pytest.mark.parametrize(
-    ("provider", "sent"), [("openai", True), ("azure", True), ("vllm", False), ("ollama", False), ("dashscope", False)]
+    ("provider", "sent"), [("openai", False), ("azure", True), ("vllm", False), ("ollama", False), ("dashscope", False)]
 )
 def test_servers_that_force_a_schema_keep_their_tools(provider: str, sent: bool) -> None:
+    """Any server may be behind OpenAI's name at an address of one's own."""
     tools = (calculator.card,)
     with HttpDouble([FIVE] * 3) as server:
         ask(model(server, provider), reply_schema=SCHEMA, tools=tools)
         ask(model(server, provider), reply_schema=SCHEMA, tools=tools, native=False)
         ask(model(server, provider), reply_schema=SCHEMA)
     assert ["response_format" in request for request in server.requests] == [sent, True, True]
+
+
+@pytest.mark.parametrize("base_url", [None, "https://api.openai.com/v1/"])
+def test_openai_itself_takes_a_schema_beside_tools(base_url: str | None) -> None:
+    assert Endpoint(provider="openai", model="m", api_key="k", base_url=base_url).structured == "always"
+
+
+def test_an_agent_with_tools_sends_the_schema_of_its_answer_strictly_where_it_can() -> None:
+    """What pydantic leaves open is closed; an object with optional fields is a wish."""
+
+    class Line(BaseModel):
+        name: str
+
+    class Order(BaseModel):
+        total: int
+        lines: list[Line]
+
+    class Loose(BaseModel):
+        total: int = 0
+
+    answer = {"choices": [{"message": {"content": '{"total": 5, "lines": []}'}, "finish_reason": "stop"}]}
+    formats = []
+    for output_type in (Order, Loose):
+        with HttpDouble([(200, answer)]) as server:
+            agent: Agent[Any, Any] = Agent(model=model(server, "azure"), tools=[calculator], output_type=output_type)
+            output = agent.run_sync("How much?").output
+            assert output is not None
+            assert output.total == 5
+        [request] = server.requests
+        assert request["tools"]
+        formats.append(request["response_format"]["json_schema"])
+    strict, wished = formats
+    assert strict["strict"] is True
+    assert strict["schema"]["additionalProperties"] is False
+    assert strict["schema"]["$defs"]["Line"]["additionalProperties"] is False
+    assert wished["strict"] is False
+    assert "additionalProperties" not in wished["schema"]
 
 
 @pytest.mark.parametrize(

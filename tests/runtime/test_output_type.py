@@ -168,7 +168,7 @@ def test_the_prompt_tells_the_schema_at_the_start_at_a_repair_and_at_the_close()
         assert told[-1] == len(model.requests[-1].messages) - 1
         offered = [request.reply_schema for request in model.requests]
         if dialect == "native":
-            assert offered == [None, None, result.trace.agent.output_schema]
+            assert offered == [result.trace.agent.output_schema] * 3
         if dialect == "text":
             assert offered == [None] * 3
         if dialect == "json":
@@ -285,3 +285,26 @@ def test_a_schema_that_refers_to_itself_is_corrected_at_every_level() -> None:
     fits = judge.check(Answer(text='{"n": "1", "in": {"n": "2", "in": {"n": "3"}}}'))
     assert isinstance(fits, Answer)
     assert judge.value(fits.text) == {"n": 1, "in": {"n": 2, "in": {"n": 3}}}
+
+
+@pytest.mark.parametrize("repair_turns", [0, 1, 3])
+def test_answers_that_do_not_fit_are_sent_back_as_often_as_repair_turns_says(repair_turns: int) -> None:
+    """Each in the step of the answer; the next one is a step of its own."""
+    wrong = ["nothing"] * (repair_turns + 1)
+    agent = Agent(
+        model=[*wrong, written("native", GOOD)],
+        output_type=Price,
+        repair_turns=repair_turns,
+        limits=Limits(max_consecutive_errors=None),
+    )
+    result = agent.run_sync("price?")
+    assert result.output == Price(item="tea", price=3.5)
+    replies = [event.fact for event in result.trace.events if isinstance(event.fact, ModelReplied)]
+    assert [reply.purpose for reply in replies] == ["decide", *["repair"] * repair_turns, "decide"]
+    assert [reply.step for reply in replies] == [*[1] * (repair_turns + 1), 2]
+
+
+def test_the_limit_of_errors_goes_before_repair_turns() -> None:
+    agent = Agent(model=["nothing"] * 2, output_type=Price, repair_turns=9, limits=Limits(max_consecutive_errors=2))
+    result = agent.run_sync("price?")
+    assert (result.status, result.trace.model_calls) == ("unreadable", 2)

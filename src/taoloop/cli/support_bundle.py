@@ -70,9 +70,7 @@ def bundle_files(
     files = [
         BundleFile("README.txt", translate("what this archive is"), _README),
         BundleFile("versions.json", translate("versions of taoloop, Python, the system and packages"), _versions()),
-        BundleFile(
-            "environment.json", translate("variables that configure taoloop, secrets left out"), _variables(env)
-        ),
+        BundleFile("environment.json", translate("variables that configure taoloop, without secrets"), _variables(env)),
         BundleFile("doctor.jsonl", translate("the findings of tao doctor"), _lines(map(redactor.value, findings))),
     ]
     if run is not None:

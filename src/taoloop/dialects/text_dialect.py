@@ -316,11 +316,12 @@ def reply_schema(
     """The JSON Schema of the next reply for providers with structured output; None: the text need not be JSON.
 
     In the dialects of one JSON object it describes one decision, in the form that `prompts` ask for, and leaves
-    arguments and answer open, because the cards and the output schema judge those. In a native dialect without `cards`
-    the text is the answer. Other dialects have none.
+    arguments and answer open, because the cards and the output schema judge those. In a native dialect the text is the
+    answer, also where the model may call a tool instead of it; which provider can be held to that, its model knows.
+    Other dialects have none.
     """
     if dialect.native:
-        return None if cards else output_schema
+        return output_schema
     if isinstance(dialect, JsonDialect):
         form = dialect.form if prompts is None else dialect.in_form(prompts).form
         return form.schema(cards, reasons=reasons)

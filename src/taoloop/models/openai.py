@@ -241,9 +241,28 @@ def _tool_choice(choice: str | None, names: ToolNameMap) -> Any:
     return {"type": "function", "function": {"name": names.outgoing(choice)}}
 
 
+def _closed(schema: Any) -> Any:
+    """The schema with every object closed that requires all of its properties and does not say whether it is open.
+
+    A reply that fits it fits the schema too, and the provider may guarantee it; pydantic leaves objects open.
+    """
+    if isinstance(schema, list):
+        return [_closed(part) for part in schema]
+    if not isinstance(schema, Mapping):
+        return schema
+    closed = {name: part if name in ("enum", "const", "examples") else _closed(part) for name, part in schema.items()}
+    properties = schema.get("properties")
+    if schema.get("type") == "object" and properties and set(schema.get("required", ())) == set(properties):
+        closed.setdefault("additionalProperties", False)
+    return closed
+
+
 def _response_format(schema: Mapping[str, Any] | None) -> dict[str, Any] | None:
     if schema is None:
         return None
+    closed = _closed(schema)
+    if _is_strict(closed):
+        schema = closed
     return {"type": "json_schema", "json_schema": {"name": "reply", "schema": schema, "strict": _is_strict(schema)}}
 
 

@@ -163,6 +163,13 @@ class Endpoint:
         """Where it is called."""
         return self.url or self.base_url or self.kind.base_url
 
+    @property
+    def structured(self) -> Structured:
+        """When it can be held to a JSON Schema. At another address than OpenAI's own, any server may speak its API."""
+        own = self.kind.base_url
+        is_other = self.kind.name == DEFAULT_PROVIDER and self.address.rstrip("/") != own
+        return "without_tools" if is_other and self.kind.structured == "always" else self.kind.structured
+
 
 def find_provider(name: str) -> Provider:
     """The provider called `name`, or known under it.

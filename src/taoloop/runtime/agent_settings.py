@@ -235,8 +235,8 @@ class AgentSettings(Generic[Deps, Output]):
     then goes back to the model with the reason, as an unreadable one does (`repair_turns`). May be async."""
 
     repair_turns: int = 1
-    """How often in a row an unreadable reply is sent back for repair. After that it counts as a step of its own; only a
-    limit, such as `max_consecutive_errors`, ends the run."""
+    """How often in a row an unreadable reply, or an answer that does not fit `output_type`, is sent back for repair.
+    After that the next one is a step of its own; only a limit, such as `max_consecutive_errors`, ends the run."""
 
     temperature: float | None = None
     """The sampling temperature. None leaves it to the provider, or is 0.2 with the dialect `json` unless `top_p` is
@@ -304,7 +304,7 @@ class AgentSettings(Generic[Deps, Output]):
 
     output_type: type[Output] | UnionType | SpecialForm | Mapping[str, Any] | None = None
     """Makes the answer data: a pydantic model, any type that pydantic can validate (a dataclass, `list[int]`,
-    `Literal["yes", "no"]` …), or a JSON Schema as a dict. An answer that does not fit is sent back once."""
+    `Literal["yes", "no"]` …), or a JSON Schema as a dict. An answer that does not fit is sent back (`repair_turns`)."""
 
     prompts: str | Path | Mapping[str, str] | None = None
     """A folder of prompt files, or texts by name, that replace those that come with the package."""

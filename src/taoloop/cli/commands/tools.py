@@ -129,32 +129,21 @@ def tools_command(
             plain = [name for name in names if not is_config_file(name)]
             return approve_source_changes(stream, (*_entries(names, agent, env), *folders), plain, yes=yes)
         loaded = _tools_of_document(openapi, graphql) or _load_tools(names, agent, folders, env)
-        tools, problems = loaded.tools, loaded.problems
-        for problem in problems:
-            print_stderr(one_line(translate_error(str(problem))))
-        if problems and not tools:
-            raise no_tool_left()
-        if not tools:
-            hint = translate("Start with `tools: [calculator]`.")
-            raise ConfigError(translate("There is no tool to show: the file names none."), hint=hint)
+        tools = loaded.tools
+        _report(loaded)
         findings = {tool.name: (*lint(tool.card), *tool.findings) for tool in tools} if linting else {}
         advice = _agent_findings(loaded) if linting else {}
         if as_json:
-            extras = {name: {"findings": list(map(asdict, advice))} for name, advice in findings.items()}
+            extras = {name: {"findings": list(map(asdict, rows))} for name, rows in findings.items()}
             records = [card_record(tool.card) | extras.get(tool.name, {}) for tool in tools]
             records += [{kind: name, "findings": list(map(asdict, rows))} for (kind, name), rows in advice.items()]
             write_json_lines(stream, records)
         else:
             console, language = console_for(stream), interface_language()
-            for tool in tools:
-                text = (
-                    findings_text(tool.card.name, findings[tool.name]) if linting else card_text(tool.card_in(language))
-                )
+            texts = [findings_text(name, rows) for name, rows in findings.items()]
+            texts += [findings_text(f"{kind} {name}", rows) for (kind, name), rows in advice.items()]
+            for text in texts if linting else (card_text(tool.card_in(language)) for tool in tools):
                 console.print(strip_control_codes(text), soft_wrap=not console.is_terminal)
-            for (kind, name), rows in advice.items():
-                console.print(
-                    strip_control_codes(findings_text(f"{kind} {name}", rows)), soft_wrap=not console.is_terminal
-                )
     return exits.FOUND if any(findings.values()) or any(advice.values()) else exits.OK
 
 
@@ -170,6 +159,17 @@ class _Loaded:
     """The agents all of whose tools are shown, by how they are called."""
     gateway: GatewayConfig | None = None
     """The gateway that serves them."""
+
+
+def _report(loaded: _Loaded) -> None:
+    """Report what cannot be loaded, and refuse to show nothing."""
+    for problem in loaded.problems:
+        print_stderr(one_line(translate_error(str(problem))))
+    if loaded.problems and not loaded.tools:
+        raise no_tool_left()
+    if not loaded.tools:
+        hint = translate("Start with `tools: [calculator]`.")
+        raise ConfigError(translate("There is no tool to show: the file names none."), hint=hint)
 
 
 def _agent_findings(loaded: _Loaded) -> dict[tuple[str, str], list[Finding]]:

@@ -216,7 +216,7 @@ class ProviderModel(ABC):
 
     def _reply_schema(self, request: ModelRequest) -> Mapping[str, Any] | None:
         """The schema to hold the reply to, where the provider can and has not refused it."""
-        when = self.endpoint.kind.structured
+        when = self.endpoint.structured
         if request.reply_schema is None or when == "never":
             return None
         if when == "without_tools" and request.native and request.tools:
