@@ -42,7 +42,7 @@ if TYPE_CHECKING:
         read_reply as read_reply,
         register_dialect as register_dialect,
     )
-    from taoloop.errors import TaoError as TaoError, ToolError as ToolError
+    from taoloop.errors import AnswerRefused as AnswerRefused, TaoError as TaoError, ToolError as ToolError
     from taoloop.journals.memory import MemoryJournal as MemoryJournal
     from taoloop.journals.sqlite.journal import SqliteJournal as SqliteJournal
     from taoloop.models.scripted import ScriptedModel as ScriptedModel
@@ -89,6 +89,7 @@ if TYPE_CHECKING:
     )
     from taoloop.runtime.chat import Chat as Chat
     from taoloop.runtime.engine.clock import Clock as Clock
+    from taoloop.runtime.engine.hooks import Hooks as Hooks, Refusal as Refusal, ToolOutcome as ToolOutcome
     from taoloop.runtime.engine.run_artifacts import Describer as Describer, ImageSource as ImageSource
     from taoloop.runtime.graph import (
         ELSE as ELSE,
@@ -146,7 +147,7 @@ __getattr__, __dir__, __all__ = lazy_exports(
         "taoloop.core.trace": "Trace",
         "taoloop.core.views.transcript": "Result",
         "taoloop.dialects": "Dialect Reading get_dialect read_reply register_dialect",
-        "taoloop.errors": "TaoError ToolError",
+        "taoloop.errors": "AnswerRefused TaoError ToolError",
         "taoloop.journals.memory": "MemoryJournal",
         "taoloop.journals.sqlite.journal": "SqliteJournal",
         "taoloop.models.scripted": "ScriptedModel",
@@ -174,6 +175,7 @@ __getattr__, __dir__, __all__ = lazy_exports(
         "taoloop.runtime.handoff": "link_handoffs",
         "taoloop.runtime.live.run_handle": "RunHandle attach",
         "taoloop.runtime.live.run_stream": "RunStream",
+        "taoloop.runtime.engine.hooks": "Hooks Refusal ToolOutcome",
         "taoloop.runtime.observation.run_observation": "RunIdFilter",
         "taoloop.runtime.observation.telemetry": "Telemetry instrument",
         "taoloop.runtime.runner": "Listener",

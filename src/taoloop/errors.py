@@ -23,6 +23,7 @@ TaoError
 │   │   ├── ModelContextOverflow    the prompt is longer than the model's context
 │   │   └── ModelContentRefused     the provider or the model will not answer this content
 │   ├── ModelReplyUnreadable    what came back is not a reply: HTML, no JSON, no choice, not UTF-8, too large
+│   ├── HookRefused             a hook of the program refused the model call, or failed
 │   ├── RealCallsForbidden      the switch that forbids real calls is on; nothing was sent
 │   ├── ScriptExhausted         a scripted model was asked for more replies than it has
 │   ├── ScriptUnused            a completed run left scripted replies unused
@@ -52,6 +53,7 @@ TaoError
 ├── NotWaiting                  an answer of a person to a call that waits for none
 │   └── AlreadyAnswered         somebody else was faster; says who, when and how
 ├── ApprovalStale               an answer of a person to another question than the one that is open
+├── AnswerRefused               a validator of answers refuses one; it goes back to the model
 ├── Refused                     the gateway starts no run for this key now; says why, and how long to wait
 └── IllegalEvent                a bug in a driver: the trace cannot take this event
 
@@ -266,6 +268,12 @@ class ModelReplyUnreadable(ModelError):
 
     code = "model_reply_unreadable"
     retryable = True
+
+
+class HookRefused(ModelError):
+    """A hook of the program refused a model call or its reply, or failed there. The run ends, and can be resumed."""
+
+    code = "hook_refused"
 
 
 class RealCallsForbidden(ModelError):
@@ -503,6 +511,12 @@ class ApprovalStale(TaoError):
 
 RefusedFor = Literal["requests", "tokens", "runs", "budget"]
 """What is used up: the requests or tokens per minute, the places for runs, or the budget of the day."""
+
+
+class AnswerRefused(TaoError):
+    """Raised by a validator of answers (`output_validators`): the answer goes back to the model with this message."""
+
+    code = "answer_refused"
 
 
 class Refused(TaoError):

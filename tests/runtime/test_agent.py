@@ -292,7 +292,6 @@ def test_a_write_waits_for_a_person_and_goes_on_when_allowed() -> None:
     [
         (ApprovalAnswer(approved=True, by="ann", args={"amount": 3}), "paid 3"),
         (ApprovalAnswer(approved=False, by="ann", note="too much"), ""),
-        (ApprovalAnswer(approved=True, by="ann", args={"amount": "all"}), ""),
     ],
 )
 def test_a_person_may_edit_or_refuse_a_call(answer: ApprovalAnswer, output: str) -> None:

@@ -2,13 +2,11 @@
 
 from __future__ import annotations
 
-import asyncio
 from typing import Any, Literal
 
 import pytest
 from hypothesis import given, strategies as st
 from pydantic import BaseModel
-from tests.killing_journal import Killed, KillingJournal
 
 from taoloop import (
     END,
@@ -30,6 +28,8 @@ from taoloop.core.trace import Trace
 from taoloop.errors import ConfigError, GraphError, ToolError
 from taoloop.runtime import replay
 from taoloop.strategies.graph import draw_mermaid, graph_progress
+from taoloop.testing import assert_effect_once, restarts
+from taoloop.testing.killed_journal import Moment
 
 
 class Order(BaseModel):
@@ -258,30 +258,23 @@ def test_a_run_keeps_its_graph_when_the_agent_has_another_one(caplog: pytest.Log
     assert "the graph that it began with" in caplog.text
 
 
-async def play_until_killed(journal: KillingJournal, ledger: list[str]) -> Result | None:
-    agent = refund_graph(ledger).agent(journal=journal, approve=yes)
-    try:
-        return await agent.run('{"order_id": "A-17"}', run_id="r")
-    except Killed:
-        return None
-
-
-@pytest.mark.parametrize("after", [False, True])
-def test_killed_at_any_boundary_it_is_resumed_and_nothing_is_done_twice(after: bool) -> None:
-    for at in range(2, 60):
-        ledger: list[str] = []
-        journal = KillingJournal()
-        journal.at, journal.after = at, after
-        if asyncio.run(play_until_killed(journal, ledger)) is not None:
-            assert at > 10
-            return
-        journal.at = -1
-        agent = refund_graph(ledger).agent(journal=journal, approve=yes)
-        trace = Trace("r", asyncio.run(journal.load("r")))
-        result = Result.of(trace) if trace.is_over else agent.resume_sync("r", take_over=True)
-        assert (result.status, result.answer, ledger) == ("completed", "paid 120 (A-17)", ["A-17"]), at
+@pytest.mark.parametrize("moment", ["before", "after"])
+def test_killed_at_any_boundary_it_is_resumed_and_nothing_is_done_twice(moment: Moment) -> None:
+    ledger: list[str] = []
+    count = 0
+    for restart in restarts(
+        lambda: refund_graph(ledger).agent(approve=yes),
+        '{"order_id": "A-17"}',
+        effects=lambda: ledger,
+        reset=ledger.clear,
+        moments=[moment],
+    ):
+        assert_effect_once(restart)
+        result, count = restart.result, count + 1
+        assert (result.status, result.answer) == ("completed", "paid 120 (A-17)"), restart.point
         assert_replays(result.trace)
-    pytest.fail("the run never came to its end")
+    assert count >= 10
+    assert ledger == ["A-17"]
 
 
 @st.composite
@@ -404,18 +397,11 @@ def test_an_effect_whose_result_is_lost_is_never_taken_for_a_value() -> None:
 
     graph = Graph(state=Order, nodes={"book": Node(book, writes="verdict")}, edges={START: "book", "book": END})
     reasons = []
-    for at in range(2, 6):
-        ledger.clear()
-        journal = KillingJournal()
-        journal.at = at
-        agent = graph.agent(journal=journal)
-        with pytest.raises(Killed):
-            agent.run_sync('{"order_id": "A"}', run_id="r")
-        journal.at = -1
-        result = agent.resume_sync("r", take_over=True)
-        assert ledger == ["A"]
+    for restart in restarts(
+        graph.agent, '{"order_id": "A"}', effects=lambda: ledger, reset=ledger.clear, moments=["before"]
+    ):
+        assert_effect_once(restart)
+        result = restart.result
         assert state_of(result)["verdict"] == ("booked" if result.status == "completed" else "")
         reasons.append(result.reason)
-        if "its call happened, and its result" in result.reason:
-            return
-    pytest.fail(str(reasons))
+    assert any("its call happened, and its result" in reason for reason in reasons), reasons

@@ -6,7 +6,6 @@ import asyncio
 from typing import Any
 
 import pytest
-from tests.killing_journal import Killed, KillingJournal
 from tests.pictures import SeeingModel, png
 
 from taoloop import Agent, Image, Limits, MemoryJournal, Result, ScriptedModel, tool
@@ -21,6 +20,8 @@ from taoloop.models.function import FunctionModel
 from taoloop.policy import sources_of, tainted
 from taoloop.runtime import Handoff, link_handoffs
 from taoloop.runtime.after.replay import replay
+from taoloop.testing import assert_effect_once, restarts
+from taoloop.testing.killed_journal import Moment
 
 TASK = "Refund order S-6 to bob@example.com"
 
@@ -510,7 +511,7 @@ def test_linked_agents_close_each_other_once() -> None:
 # kill -9
 
 
-def team(ledger: list[str], journal: MemoryJournal) -> Agent:
+def team(ledger: list[str]) -> Agent:
     """triage → billing → refunds, which pays; each model goes by its trace, so that it can be asked in any process."""
 
     @tool(tier="write", idempotent=True)
@@ -528,35 +529,23 @@ def team(ledger: list[str], journal: MemoryJournal) -> Agent:
     )
     billing = Agent(name="billing", description="b", model=chooses(over_to("refunds")), handoffs=[refunds])
     model = chooses(over_to("billing"))
-    return Agent(name="triage", model=model, handoffs=[billing], approve=lambda _question: True, journal=journal)
+    return Agent(name="triage", model=model, handoffs=[billing], approve=lambda _question: True)
 
 
-async def play_until_killed(journal: KillingJournal, ledger: list[str]) -> Result | None:
-    try:
-        return await team(ledger, journal).run(TASK, run_id="r")
-    except Killed:
-        return None
-
-
-@pytest.mark.parametrize("after", [False, True])
-def test_killed_at_any_boundary_it_is_resumed_and_nothing_is_done_twice(after: bool) -> None:
-    for at in range(2, 60):
-        ledger: list[str] = []
-        journal = KillingJournal()
-        journal.at, journal.after = at, after
-        if asyncio.run(play_until_killed(journal, ledger)) is not None:
-            assert at > 10
-            return
-        journal.at = -1
-        trace = Trace("r", asyncio.run(journal.load("r")))
-        result = Result.of(trace) if trace.is_over else team(ledger, journal).resume_sync("r", take_over=True)
-        assert (result.status, result.answer) == ("completed", "Refunded."), at
-        assert ledger == ["S-6"], at
+@pytest.mark.parametrize("moment", ["before", "after"])
+def test_killed_at_any_boundary_it_is_resumed_and_nothing_is_done_twice(moment: Moment) -> None:
+    ledger: list[str] = []
+    count = 0
+    for restart in restarts(lambda: team(ledger), TASK, effects=lambda: ledger, reset=ledger.clear, moments=[moment]):
+        assert_effect_once(restart)
+        result, count = restart.result, count + 1
+        assert (result.status, result.answer) == ("completed", "Refunded."), restart.point
         assert answered_by(result.trace) == "refunds"
         assert all(decided.same for decided in replay(result.trace))
-        inner_runs = [run_id for run_id in ("r.1", "r.1.1") if asyncio.run(journal.load(run_id))]
-        assert inner_runs == ["r.1", "r.1.1"], "each hand-off is one run, however often it was begun"
-    pytest.fail("the run never came to its end")
+        children = [event.fact.child for event in result.trace if isinstance(event.fact, Observed)]
+        assert children == [f"{result.run_id}.1"], "each hand-off is one run, however often it was begun"
+    assert count > 10
+    assert ledger == ["S-6"]
 
 
 @pytest.mark.parametrize("history", ["task", "answers", "full"])

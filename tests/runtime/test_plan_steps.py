@@ -3,11 +3,9 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Callable
 from typing import Any
 
 import pytest
-from tests.killing_journal import Killed, KillingJournal
 from tests.runtime.planning import (
     FIND,
     ORDER_ID,
@@ -24,14 +22,15 @@ from tests.runtime.planning import (
 )
 from tests.scripting import call
 
-from taoloop import Agent, ApprovalAnswer, Limits, MemoryJournal, Result, ScriptedModel, tool
+from taoloop import Agent, ApprovalAnswer, Limits, MemoryJournal, ScriptedModel, tool
 from taoloop.core.events import ApprovalGiven, Noted, Observed, Paused
 from taoloop.core.policy import Policy, Rule
-from taoloop.core.trace import Trace
 from taoloop.core.views.plans import MAKE_PLAN, RUN_STEP
 from taoloop.errors import ConfigError, RunNotResumable, TaoError, ToolDefinitionError
 from taoloop.runtime.approvals.inbox import add_note, answer_approval, pending_approvals
 from taoloop.runtime.approvals.inbox_items import Inbox
+from taoloop.testing import assert_effect_once, restarts
+from taoloop.testing.killed_journal import Moment
 
 
 def test_one_question_allows_the_calls_of_the_plan_and_no_model_is_asked_in_between() -> None:
@@ -422,38 +421,29 @@ def test_steps_share_the_budget_and_the_step_limit_counts_the_decisions_of_the_m
     assert step.limits.max_tokens == 1
 
 
-async def play_until_killed(make: Callable[[], Agent]) -> Result | None:
-    try:
-        return await make().run(TASK, run_id="r")
-    except Killed:
-        return None
-
-
-@pytest.mark.parametrize("after", [False, True])
-def test_killed_at_any_boundary_it_is_resumed_and_nothing_is_done_twice(after: bool) -> None:
+@pytest.mark.parametrize("moment", ["before", "after"])
+def test_killed_at_any_boundary_it_is_resumed_and_nothing_is_done_twice(moment: Moment) -> None:
     broken = {**FIND, "expect": "len(search_orders.items) > 1"}
     look = {**FIND, "number": 3}
     origin = {**ORDER_ID, "step": 3}
     pay = {**REFUND, "number": 4, "calls": [{"tool": "refund", "args": {"order_id": origin, "amount": 40}}]}
     replies = (plan(broken), plan(look, {**pay, "depends_on": [3]}), "Refunded 40 for S-1.")
-    for at in range(2, 60):
-        shop, journal = Shop(), KillingJournal()
-        journal.at, journal.after = at, after
-
-        def make(shop: Shop = shop, journal: KillingJournal = journal) -> Agent:
-            return planner(shop, *replies, journal=journal, approve=Person())
-
-        if asyncio.run(play_until_killed(make)) is not None:
-            assert at > 15
-            return
-        journal.at = -1
-        trace = Trace("r", asyncio.run(journal.load("r")))
-        result = Result.of(trace) if trace.is_over else make().resume_sync("r", take_over=True)
-        assert (result.status, result.answer) == ("completed", "Refunded 40 for S-1."), at
-        assert (shop.ledger, len(shop.refunds)) == ([("S-1", 40)], 1), at
-        assert statuses(result) == [(1, "failed"), (3, "done"), (4, "done")], at
+    shops = [Shop()]
+    count = 0
+    for restart in restarts(
+        lambda: planner(shops[-1], *replies, approve=Person()),
+        TASK,
+        effects=lambda: shops[-1].ledger,
+        reset=lambda: shops.append(Shop()),
+        moments=[moment],
+    ):
+        assert_effect_once(restart)
+        result, count = restart.result, count + 1
+        assert (result.status, result.answer) == ("completed", "Refunded 40 for S-1."), restart.point
+        assert (shops[-1].ledger, len(shops[-1].refunds)) == ([("S-1", 40)], 1), restart.point
+        assert statuses(result) == [(1, "failed"), (3, "done"), (4, "done")], restart.point
         assert_replays(result.trace)
-    pytest.fail("the run never came to its end")
+    assert count > 15
 
 
 def test_a_fork_asks_again_for_what_was_approved_in_the_original() -> None:

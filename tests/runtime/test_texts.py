@@ -10,7 +10,7 @@ from tests.chinese import chinese_of
 from tests.scripting import call
 
 from taoloop import Agent, ScriptedModel, tool
-from taoloop.core.events import ApprovalRefused, Observed, ReplyRejected
+from taoloop.core.events import Observed, ReplyRejected
 from taoloop.core.text import chinese_texts
 from taoloop.runtime.approvals.request import ApprovalAnswer, ApprovalRequest
 from taoloop.runtime.texts import TEXTS
@@ -59,10 +59,11 @@ def test_a_structured_answer_that_is_none_is_refused_in_chinese() -> None:
     assert rejected.message.startswith("最终答案")
 
 
-def test_edited_arguments_that_do_not_fit_are_refused_in_chinese() -> None:
+def test_edited_arguments_that_do_not_fit_are_named_in_chinese() -> None:
     def approve(_: ApprovalRequest) -> ApprovalAnswer:
         return ApprovalAnswer(approved=True, args={"amount": []})
 
     agent = Agent(model=ScriptedModel([call("pay", amount=1), "完成。"]), tools=[pay], approve=approve)
-    [refused] = [fact for _, _, fact in agent.run_sync("请付款").trace if isinstance(fact, ApprovalRefused)]
-    assert refused.note.startswith("修改后的参数不符合要求")
+    result = agent.run_sync("请付款")
+    assert result.status == "waiting"
+    assert "修改后的参数不符合要求" in result.reason

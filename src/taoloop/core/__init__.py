@@ -59,7 +59,7 @@ if TYPE_CHECKING:
         Undoing as Undoing,
         Verdict as Verdict,
     )
-    from taoloop.core.human_input import InputAnswered as InputAnswered, Marked as Marked
+    from taoloop.core.human_input import HookActed as HookActed, InputAnswered as InputAnswered, Marked as Marked
     from taoloop.core.images import Image as Image, ImageInfo as ImageInfo
     from taoloop.core.message import (
         Delta as Delta,
@@ -107,7 +107,7 @@ __getattr__, __dir__, __all__ = lazy_exports(
         "AnyEvent DoubtSettled Event Fact Fault Finished InDoubt LimitReached ModelErred ModelReplied Noted "
         "Observed Paused Pinned ReadDropped ReplyRejected Resumed RunStarted Source Status Undo "
         "Undoing Verdict",
-        "taoloop.core.human_input": "InputAnswered Marked",
+        "taoloop.core.human_input": "HookActed InputAnswered Marked",
         "taoloop.core.images": "Image ImageInfo",
         "taoloop.core.message": "Delta Message ModelReply ToolCallText Usage",
         "taoloop.core.policy": "Policy Rule",

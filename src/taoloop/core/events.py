@@ -13,7 +13,7 @@ from taoloop.core.agent_spec import AgentSpec, Limits
 from taoloop.core.cards.tool_card import Tier, ToolCard
 from taoloop.core.decision import Act, Answer, Call, EvidenceGap, PlanStep, Undo as Undo, Undoing as Undoing, Voted  # noqa: PLC0414  # parts
 from taoloop.core.fast_stdlib import fast_constructor
-from taoloop.core.human_input import InputAnswered, Marked
+from taoloop.core.human_input import HookActed, InputAnswered, Marked
 from taoloop.core.images import ImageInfo
 from taoloop.core.message import Message, Purpose, ToolCallText, Usage
 from taoloop.core.policy import Badge as Badge, Policy, Source as Source, TaskAuthority, Verdict as Verdict, VerdictKind  # noqa: PLC0414  # parts
@@ -310,6 +310,8 @@ class ActionStarted:
     """How often the call has been started, from 1."""
     progress: int = 0
     """For a repeated call of an agent, how far the run inside has come; attempts that took it on do not count."""
+    after: str = ""
+    """The error of the attempt before, where the tool itself repeats its calls (`retries`)."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -519,6 +521,7 @@ Fact = (
     | ApprovalGiven
     | ApprovalRefused
     | ActionStarted
+    | HookActed
     | InputAnswered
     | InDoubt
     | DoubtSettled

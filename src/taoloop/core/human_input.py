@@ -1,4 +1,4 @@
-"""What people add to a run beside approvals: answers and marks; parts of the union of `taoloop.core.events`."""
+"""What people and the program's code add to a run: answers, marks and hooks; parts of the union of facts."""
 
 from __future__ import annotations
 
@@ -57,3 +57,31 @@ class Marked:
     """Why, in the person's words."""
     authenticated: str = ""
     """As in `ApprovalGiven`."""
+
+
+HookMoment = Literal["before_model", "after_model", "before_tool", "after_tool", "output"]
+"""Where a hook acts: before and after a model call or a tool call; `output` is a validator of answers."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class HookActed:
+    """A hook of the program changed or refused something, or failed. A hook that only looked on is not recorded.
+
+    It stands before what it is about: the reply, the request of the call, or the observation.
+    """
+
+    kind: ClassVar[Literal["hook_acted"]] = "hook_acted"
+    hook: str
+    """The name of the hook."""
+    moment: HookMoment
+    """Where it acted."""
+    outcome: Literal["changed", "refused", "failed"]
+    """What it did; `failed`: it raised, gave what is no answer, or took too long, which counts as a refusal."""
+    step: int
+    """The step that it belongs to."""
+    call_id: str = ""
+    """The call; empty for a model call and for an answer."""
+    reason: str = ""
+    """Why it refused, or how it failed."""
+    change: Any = None
+    """What holds from here on: the arguments, the output, the answer; for a model call, what differs in the request."""

@@ -55,7 +55,7 @@ _BY_KIND: dict[str, type[Fact]] = {fact.kind: fact for fact in FACTS}
 LATER_FIELDS: dict[type[Fact], frozenset[str]] = {
     ApprovalGiven: frozenset({"authenticated"}),
     ApprovalRefused: frozenset({"authenticated"}),
-    ActionStarted: frozenset({"progress"}),
+    ActionStarted: frozenset({"progress", "after"}),
     ActionRequested: frozenset({"replaces"}),
     JudgedAgain: frozenset({"replaces"}),
     DoubtSettled: frozenset({"authenticated"}),

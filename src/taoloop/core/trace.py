@@ -421,6 +421,7 @@ class Trace:
         if call is None:
             raise IllegalEvent(f"Run {self.run_id}: {fact.call_id} started, but it is not pending.")
         call.attempts, call.started_at = fact.attempt, at
+        self.tool_calls += bool(fact.after)
         if fact.progress > call.progress:
             call.waited, call.progress = fact.attempt - 1, fact.progress
         call.doubt = call.settled = None  # a doubt about the attempt before is over

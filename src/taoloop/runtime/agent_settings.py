@@ -33,6 +33,7 @@ if TYPE_CHECKING:
     from taoloop.models.scripted import Reply
     from taoloop.policy import CodeRule
     from taoloop.runtime.approvals.request import Approver
+    from taoloop.runtime.engine.hooks import Hooks, OutputCheck
     from taoloop.runtime.engine.run_artifacts import Describer
     from taoloop.runtime.observation.telemetry import Telemetry
     from taoloop.strategies import Strategy
@@ -40,12 +41,13 @@ if TYPE_CHECKING:
     from taoloop.tools.toolbox import ToolFolder
 else:
     _TYPES = {"journals": "Journal", "models": "Model ModelFunction Price Reply", "policy": "CodeRule"}
-    RunContext = LazyGeneric("tools.tool", "RunContext")
+    RunContext, Hooks = LazyGeneric("tools.tool", "RunContext"), LazyGeneric("runtime.engine.hooks", "Hooks")
     globals().update(
         lazy_types(
             {
                 **_TYPES,
                 "runtime": "Approver Describer",
+                "runtime.engine.hooks": "OutputCheck",
                 "runtime.observation.telemetry": "Telemetry",
                 "strategies": "Strategy",
                 "tools": "Tool",
@@ -222,6 +224,14 @@ class AgentSettings(Generic[Deps, Output]):
     """What becomes of an answer whose citations of observations (`[obs:call_1]`) do not hold: `off` asks for none and
     checks none, `warn` names what does not hold in the result, `require` sends the answer back once, and the run ends
     as `unsupported` if the next one does not hold either."""
+
+    hooks: Sequence[Hooks[Deps]] = ()
+    """The program's own code before and after model calls and tool calls, in this order. It may change or refuse them,
+    which is recorded. Reads do not start early (`early_reads`) in an agent with hooks."""
+
+    output_validators: Sequence[OutputCheck] = ()
+    """Functions of (context, answer) that let an answer pass, return another one, or raise `AnswerRefused`: the answer
+    then goes back to the model with the reason, as an unreadable one does (`repair_turns`). May be async."""
 
     repair_turns: int = 1
     """How often in a row an unreadable reply is sent back for repair. After that it counts as a step of its own; only a

@@ -36,6 +36,7 @@ from taoloop.runtime.approvals.request import Approver
 from taoloop.runtime.chat import has_untrusted_turns, load_history
 from taoloop.runtime.engine.agent_description import describe_agent, policy_of_runs
 from taoloop.runtime.engine.clock import new_nonce
+from taoloop.runtime.engine.hook_setup import hooks_of, require_hooks
 from taoloop.runtime.engine.redaction import redactor_for
 from taoloop.runtime.engine.run_artifacts import ImageSource, RunArtifacts, first_artifacts, take_images
 from taoloop.runtime.engine.run_dependencies import declared_deps, inherited_deps, instructions_of, resolve_deps
@@ -405,6 +406,7 @@ class BoundAgent:
             ConfigError: the dependencies do not fit, or the instructions cannot be made of them; nothing was stored.
         """
         require_transactions(journal, self.toolbox)
+        require_hooks(self.settings, self.toolbox)
         started, deps = await self._with_deps(trace.run_id, started, deps)
         first = await first_artifacts(journal, started, images) if started.images or started.history else ()
         facts: list[Fact] = [started] if decision is None else [started, decision]
@@ -465,6 +467,7 @@ class BoundAgent:
             RunNotResumable: it is completed.
         """
         require_transactions(journal, self.toolbox)
+        require_hooks(self.settings, self.toolbox)
         if policy is not None:
             replacing_policy(trace, policy)  # refused before the run is acquired
         info = RunInfo(run_id=trace.run_id, user=trace.user, task=trace.task, agent=self.settings.name)
@@ -545,13 +548,14 @@ class BoundAgent:
             approver=approver or own.approve,
             listener=listener,
             on_delta=on_delta,
-            early_reads=spec.early_reads,
+            early_reads=spec.early_reads and not own.hooks,  # what a hook may refuse must not begin before
             check_answer=check,
             rules=(*rules, *own.rules),
             redactor=known,
             handles=handles,
             artifacts=artifacts,
             deps=deps,
+            hooks=hooks_of(own, trace, validator),
         )
         for fact in facts:
             runner.note(fact)

@@ -17,6 +17,7 @@ from taoloop.core.effects import (
     Effect,
     Finish,
     JudgeAgain,
+    ModelRequest,
     ProbeCalls,
     Record,
     RequestCalls,
@@ -47,6 +48,7 @@ from taoloop.runtime.engine.redacted_stream import RedactedDeltas
 from taoloop.runtime.engine.redaction import RealArguments
 from taoloop.runtime.engine.run_artifacts import RunArtifacts
 from taoloop.runtime.engine.tool_execution import Outcome, execute_tool, fault_of, is_own_cancellation, transact
+from taoloop.runtime.engine.tool_retries import retried
 from taoloop.runtime.texts import TEXTS
 from taoloop.strategies import Strategy
 from taoloop.strategies.termination import on_model_error, remaining_s
@@ -55,6 +57,7 @@ from taoloop.tools.toolbox import Toolbox
 
 if TYPE_CHECKING:
     from taoloop.runtime.engine.handle_resolver import HandleResolver, ObservationReader
+    from taoloop.runtime.engine.hook_calls import HookCalls
 
 Listener = Callable[[AnyEvent], None]
 """Called with every event once the journal has it. If it raises, that is logged, and the run continues."""
@@ -85,6 +88,7 @@ class Runner:
         handles: HandleResolver | None = None,
         artifacts: RunArtifacts | None = None,
         deps: Any = None,
+        hooks: Callable[..., HookCalls] | None = None,
     ) -> None:
         self.trace, self._lease, self._journal = trace, lease, journal
         self._strategy, self._model, self._toolbox = strategy, model, toolbox
@@ -109,6 +113,7 @@ class Runner:
         self._contexts = CallContexts(
             trace, self._artifacts, self._inputs, deps=deps, on_delta=on_delta, clean=self._clean
         )
+        self._hooks = hooks and hooks(context=self._contexts.of_hook, note=self.note, clean=self._clean)
         self._prepared: dict[str, ValidatedArgs] = {}  # arguments that were judged a moment ago, by call id
 
     def note(self, fact: Fact) -> None:
@@ -185,7 +190,13 @@ class Runner:
         await self.commit()
 
     async def _request(self, effect: RequestCalls) -> None:
-        is_clean = self._real.is_empty and not self._rules  # the reasons of a rule may contain anything
+        if self._hooks is not None and self._hooks.sees_requests:
+            await self.commit()  # the reply must not be lost while a hook is at work
+            toolbox = self._toolbox if self._handles is None else None  # handles fit once they are filled in
+            effect = await self._hooks.before_tools(effect, self._real, toolbox)
+        is_clean = (
+            self._real.is_empty and not self._rules and self._hooks is None
+        )  # the reasons of a rule may contain anything
         add = self._add if is_clean else self.note
         if self._handles is not None:
             await self._handles.load([call.args for call in effect.act.calls])
@@ -219,12 +230,8 @@ class Runner:
             request = replace(request, on_delta=fanout)
         if self.trace.has_images and self._artifacts.model_sees:
             request = replace(request, image_data=await self._artifacts.data_for(request.messages))
-        began = self._clock.tick()
         try:
-            reply = await within(request.timeout_s, self._model.complete(request), self._model_timeout)
-            if self._handles is not None:
-                await self._handles.load(reply.text)
-            facts: list[Fact] = reply_to_events(effect, reply, self._clock.tick() - began, self._check_answer)
+            facts: list[Fact] = await self._reply_facts(effect, request)
         except ModelError as error:
             facts = [on_model_error(self.trace, effect, error)]
         except (Exception, asyncio.CancelledError, SystemExit) as error:  # a finish with a reason, not a crash
@@ -242,6 +249,18 @@ class Runner:
         for fact in facts:
             self.note(fact)
 
+    async def _reply_facts(self, effect: CallModel, request: ModelRequest) -> list[Fact]:
+        """What the reply to a question comes to, as hooks leave it."""
+        hooks = self._hooks
+        if hooks is not None:
+            request = await hooks.before_model(request, effect.step)
+        began = self._clock.tick()
+        reply = await within(request.timeout_s, self._model.complete(request), self._model_timeout)
+        if self._handles is not None:
+            await self._handles.load(reply.text)
+        facts = reply_to_events(effect, reply, self._clock.tick() - began, self._check_answer)
+        return facts if hooks is None else await hooks.after_model(effect, reply, facts, self._check_answer)
+
     def _delta_fanout(self, effect: CallModel) -> DeltaFanout | None:
         """What receives the reply while it is being written; None for one that is not shown before it is whole."""
         if effect.request.purpose in UNSTREAMED:
@@ -257,19 +276,28 @@ class Runner:
         return DeltaFanout(*listeners)
 
     async def _start_early(self, call_id: str, key: str, tool: Tool, prepared: ValidatedArgs) -> Outcome:
-        context = self._context(tool, call_id, key)
-        timeout_s = remaining_s(self.trace, tool.card.timeout_s)
-        return await execute_tool(
-            tool,
-            prepared.values,
-            call_id,
-            context,
-            timeout_s,
-            self._clock,
-            "",
-            self._clean,
-            self._contexts.report_progress,
-        )
+        return await self._execution(tool, prepared, call_id, self._context(tool, call_id, key))
+
+    def _execution(
+        self, tool: Tool, prepared: ValidatedArgs, call_id: str, context: RunContext | None, key: str = ""
+    ) -> Coroutine[Any, Any, Outcome]:
+        limit_s, progress = remaining_s(self.trace, tool.card.timeout_s), self._contexts.report_progress
+        return execute_tool(tool, prepared.values, call_id, context, limit_s, self._clock, key, self._clean, progress)
+
+    async def _retried(self, call: CallView, tool: Tool, prepared: ValidatedArgs, outcome: Outcome) -> Outcome:
+        """The outcome after the attempts that the tool allows."""
+        call_id = call.requested.call_id
+        key = self._contexts.key(call_id)
+
+        async def begin(started: ActionStarted) -> None:
+            self.note(started)
+            await self.commit()
+
+        def again(attempt: int) -> Coroutine[Any, Any, Outcome]:
+            context = self._context(tool, call_id, attempt=attempt)
+            return self._execution(tool, prepared, call_id, context, "" if tool.card.reads_only else key)
+
+        return await retried(tool, call_id, key, outcome, self.trace, begin, again)
 
     def _context(
         self,
@@ -286,6 +314,8 @@ class Runner:
         return ModelTimeout(TEXTS.run_text("model_late", spec=self._model.spec, s=timeout_s))
 
     def _check(self, call_id: str, tool: str, args: Any) -> Mapping[str, Any] | Fault:
+        if self._hooks is not None and (refusal := self._hooks.refusal(call_id)) is not None:
+            return refusal
         args = args if self._real.is_empty else self._real.of(args)
         if self._redactor is not None and self.trace.last_reply is self._stored_reply and contains_redaction(args):
             hint = TEXTS.run_text("args_redacted_hint")
@@ -402,31 +432,21 @@ class Runner:
             context = None
             if tool.context_parameter is not None:
                 context = self._context(tool, call_id, attempt=max(1, call.attempts), parent=parent)
-            timeout_s = remaining_s(self.trace, tool.card.timeout_s)
             if tool.connection_parameter is not None:
-                await self._transact(call, tool, prepared, context, timeout_s)
+                await self._transact(call, tool, prepared, context, remaining_s(self.trace, tool.card.timeout_s))
                 return
             key = self._contexts.key(call_id) if call.attempts else ""
-            outcome = await execute_tool(
-                tool,
-                prepared.values,
-                call_id,
-                context,
-                timeout_s,
-                self._clock,
-                key,
-                self._clean,
-                self._contexts.report_progress,
-            )
+            outcome = await self._execution(tool, prepared, call_id, context, key)
+        outcome = outcome if not tool.retries else await self._retried(call, tool, prepared, outcome)
         if (later := outcome.handed_over or _waiting_child(parent)) is not None:
             self._waiting[call_id] = later
             return
-        if outcome.is_lost and call.attempts and parent is None:
+        if outcome.is_lost and call.attempts and parent is None and not tool.card.reads_only:
             self.note(InDoubt(call_id=call_id, reason=TIMED_OUT))
             await self.commit()
             return
-        if outcome.images:
-            await self._artifacts.accept(outcome)
+        if outcome.images or self._hooks is not None:
+            outcome = await self._take_in(call, prepared.args, tool, outcome)
         self._artifacts.pending += outcome.artifacts
         if parent is None:
             self._add(outcome.observed)
@@ -434,6 +454,14 @@ class Runner:
             self.note(parent.settled(outcome.observed))
         if not tool.card.reads_only:
             await self.commit()
+
+    async def _take_in(self, call: CallView, args: Any, tool: Tool, outcome: Outcome) -> Outcome:
+        """The outcome of a call as hooks leave it, with its images taken in."""
+        if self._hooks is not None and self._hooks.sees_outcomes:
+            outcome = await self._hooks.after_tool(call, args, tool, outcome)
+        if outcome.images:
+            await self._artifacts.accept(outcome)
+        return outcome
 
     def _prepare_again(self, tool: Tool, call: CallView, args: Any) -> ValidatedArgs:
         """Prepare arguments that another process judged, or a person edited: they must be what was allowed.
@@ -494,12 +522,13 @@ class Runner:
             )
             for call in effect.calls
         ]
-        for settled, outcome in await asyncio.gather(*probes):
+        for call, (settled, outcome) in zip(effect.calls, await asyncio.gather(*probes), strict=True):
             self.note(settled)
             if outcome is not None:
-                await self._artifacts.accept(outcome)
-                self._artifacts.pending += outcome.artifacts
-                self.note(outcome.observed)
+                tool = self._toolbox.get(call.requested.tool)
+                taken_in = await self._take_in(call, self._real.of_call(call), tool, outcome)
+                self._artifacts.pending += taken_in.artifacts
+                self.note(taken_in.observed)
         await self.commit()
 
     async def _ask(self, effect: AskPerson) -> None:

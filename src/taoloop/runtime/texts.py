@@ -204,6 +204,13 @@ _ENGLISH = {
     "value_hidden": "[a value]",
     "message_cut": "\n[… {n:,} more characters]",
     "printed_cut": "\n[… {n:,} more characters printed]",
+    # hooks
+    "hook_refused": "The hook {hook} refused this: {reason}",
+    "hook_failed": "The hook {hook} failed, and nothing passes without it: {reason}",
+    "hook_late": "The hook {hook} gave no answer within {s:g} s.",
+    "hook_type": "it gave {kind!r}, which is no answer of this hook",
+    "hook_fields": "it changed what no hook may change in a request: {names}",
+    "hook_carried_out": "The call was carried out; only its output is withheld.",
     # undo
     "undo_all": "Undo run {run_id}.",
     "undo_to_step": "Undo run {run_id} back to the end of step {step}.",

@@ -13,6 +13,14 @@ if TYPE_CHECKING:
         forbid_real_calls as forbid_real_calls,
     )
     from taoloop.models.scripted import ScriptedModel as ScriptedModel
+    from taoloop.testing.assertions import (
+        assert_asked as assert_asked,
+        assert_called as assert_called,
+        assert_denied as assert_denied,
+        assert_limit_reached as assert_limit_reached,
+        assert_not_asked as assert_not_asked,
+        assert_not_called as assert_not_called,
+    )
     from taoloop.testing.fakes import (
         FakeClock as FakeClock,
         FakeEmbedder as FakeEmbedder,
@@ -22,14 +30,27 @@ if TYPE_CHECKING:
     )
     from taoloop.testing.journal_contract import JournalContract as JournalContract
     from taoloop.testing.journal_query_contract import JournalQueryContract as JournalQueryContract
+    from taoloop.testing.killed_journal import (
+        Killed as Killed,
+        KillingJournal as KillingJournal,
+        KillPoint as KillPoint,
+    )
     from taoloop.testing.recorder import Recorder as Recorder
     from taoloop.testing.regression import assert_same_decisions as assert_same_decisions, recorded_run as recorded_run
+    from taoloop.testing.restart_harness import (
+        Restart as Restart,
+        assert_effect_once as assert_effect_once,
+        restarts as restarts,
+        restarts_of_processes as restarts_of_processes,
+    )
     from taoloop.testing.trace_asserts import (
         calls as calls,
         calls_above as calls_above,
+        denied as denied,
         explained as explained,
         in_order as in_order,
         observations as observations,
+        questions as questions,
         requested as requested,
         story as story,
         violations as violations,
@@ -47,8 +68,11 @@ __getattr__, __dir__, __all__ = lazy_exports(
         "taoloop.testing.journal_query_contract": "JournalQueryContract",
         "taoloop.testing.recorder": "Recorder",
         "taoloop.testing.regression": "assert_same_decisions recorded_run",
-        "taoloop.testing.trace_asserts": (
-            "calls calls_above explained in_order observations requested story violations"
-        ),
+        "taoloop.testing.assertions": "assert_asked assert_called assert_denied assert_limit_reached assert_not_asked"
+        " assert_not_called",
+        "taoloop.testing.killed_journal": "Killed KillPoint KillingJournal",
+        "taoloop.testing.restart_harness": "Restart assert_effect_once restarts restarts_of_processes",
+        "taoloop.testing.trace_asserts": "calls calls_above denied explained in_order observations questions requested"
+        " story violations",
     },
 )

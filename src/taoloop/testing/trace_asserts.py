@@ -17,7 +17,7 @@ from taoloop.core.events import (
     Resumed,
 )
 from taoloop.core.trace import Trace
-from taoloop.core.views.steps import CallView
+from taoloop.core.views.steps import PROBE, CallView
 from taoloop.core.views.transcript import Result, observation_text, transcript
 
 Ran = Result | Trace
@@ -45,6 +45,36 @@ def observations(ran: Ran) -> list[tuple[str, bool, str]]:
     return [(tool, observed.ok, observation_text(observed)) for tool, observed in pairs if observed is not None]
 
 
+def questions(ran: Ran) -> list[tuple[str, Any, str]]:
+    """What people were asked, in the order of the calls: tool, arguments, and what came of it.
+
+    Those of the policy (and of the model: `ask_user`) end in `approved`, `refused`, or `open` while the run waits; a
+    call that asked something itself while it ran (`RunContext.ask`, an MCP server) in `accept`, `decline` or `cancel`,
+    with its question as arguments; one of which nobody can tell whether it happened in `in doubt`.
+    """
+    rows: list[tuple[str, Any, str]] = []
+    for call in trace_of(ran).calls.values():
+        tool, args = call.requested.tool, call.requested.args
+        if call.requested.verdict == "ask" or call.approval is not None:
+            rows.append((tool, args, _APPROVALS[type(call.approval)]))
+        rows += [(tool, answer.message, answer.action) for answer in call.answers]
+        if call.doubt is not None and not (call.settled is not None and call.settled.by == PROBE):
+            rows.append((tool, args, "in doubt"))
+    return rows
+
+
+def denied(ran: Ran) -> list[tuple[str, Any, str]]:
+    """The calls that the policy denied or a person refused, in order: tool, arguments, and why."""
+    rows: list[tuple[str, Any, str]] = []
+    for call in trace_of(ran).calls.values():
+        request, answer = call.requested, call.approval
+        if request.verdict == "deny":
+            rows.append((request.tool, request.args, " ".join(request.reasons)))
+        elif isinstance(answer, ApprovalRefused):
+            rows.append((request.tool, request.args, f"refused by {answer.by}. {answer.note}".strip()))
+    return rows
+
+
 def calls_above(ran: Ran, tier: Tier) -> list[tuple[str, Any]]:
     """The calls that ran and can do more than `tier` allows. A tool without a tier may do anything: it counts."""
     allowed = TIERS[: TIERS.index(tier) + 1]
@@ -57,7 +87,7 @@ def in_order(ran: Ran, *expected: Wanted) -> bool:
     An argument that is not named may have any value: `in_order(result, "search", ("order", {"item": "tea"}))`.
     """
     remaining = iter(calls(ran))
-    return all(any(_fits(pattern, call) for call in remaining) for pattern in expected)
+    return all(any(fits(pattern, call) for call in remaining) for pattern in expected)
 
 
 def violations(ran: Ran) -> list[str]:
@@ -122,7 +152,11 @@ def _ran(ran: Ran) -> Iterator[CallView]:
             yield call
 
 
-def _fits(pattern: Wanted, call: tuple[str, Any]) -> bool:
+_APPROVALS = {ApprovalGiven: "approved", ApprovalRefused: "refused", type(None): "open"}
+
+
+def fits(pattern: Wanted, call: tuple[str, Any]) -> bool:
+    """Whether a call is the one that is looked for."""
     if isinstance(pattern, str):
         return pattern == call[0]
     tool, some = pattern

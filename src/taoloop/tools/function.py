@@ -42,6 +42,7 @@ from pydantic import ConfigDict, PydanticSchemaGenerationError, PydanticUserErro
 from pydantic.errors import PydanticInvalidForJsonSchema
 
 from taoloop.core.cards.tool_card import Approval, ErrorCard, ExampleCard, JournalConnection, Tier, ToolCard
+from taoloop.core.text import is_number
 from taoloop.errors import ToolDefinitionError
 from taoloop.tools.docstrings import argument_descriptions, first_paragraph
 from taoloop.tools.json_schema import type_hint, without_titles
@@ -185,6 +186,9 @@ class ToolDecorator(Protocol):
         ...
 
 
+_MOST_RETRIES = 10
+
+
 @overload
 def tool(function: Callable[P, R], /) -> Tool[P, R]: ...
 @overload
@@ -211,6 +215,8 @@ def tool(
     max_input_bytes: int | None = None,
     max_preview_chars: int | None = None,
     inline: bool | None = None,
+    retries: int | None = None,
+    backoff_s: float | None = None,
     probe: Callable[..., Any] | None = None,
     replaces: Callable[..., str] | None = None,
     transactional: bool | None = None,
@@ -235,6 +241,9 @@ def tool(function: Callable[..., Any] | None = None, /, **options: Any) -> Any:
     A sync function runs in a thread, so that it may block and its time limit is enforced. `inline=True` promises that
     it never waits and returns in well under a millisecond: it then runs in the thread of the event loop, which saves
     the change of thread; its time limit cannot be enforced, and no other run proceeds meanwhile.
+
+    `retries=2` makes a call that failed with a `retryable` error again, twice at most: `backoff_s` seconds later, and
+    twice as long the next time. The tool must read or be `idempotent`; each attempt is recorded and counts.
 
     A generator, sync or async, shows what it yields as progress while the call runs. The result is what it returns; if
     it returns nothing, the texts that it yielded, joined as they are, or a list of other values.
@@ -263,6 +272,8 @@ def function_tool(function: Callable[..., Any], **options: Any) -> Tool:
     """`tool` as a plain function: `options` are fields of `ToolCard`, `inline`, `probe`, `replaces` and `chinese`."""
     overrides = {key: value for key, value in options.items() if value is not None}
     inline: bool | None = overrides.pop("inline", None)
+    retries: int = overrides.pop("retries", 0)
+    backoff_s: float = overrides.pop("backoff_s", 0.5)
     probe: Callable[..., Any] | None = overrides.pop("probe", None)
     replaces: Callable[..., str] | None = overrides.pop("replaces", None)
     chinese: Mapping[str, str] = overrides.pop("chinese", {})
@@ -301,6 +312,7 @@ def function_tool(function: Callable[..., Any], **options: Any) -> Tool:
             f"The tool {name!r} is async and was given `inline`.",
             hint="Leave it away: an async function always runs in the event loop.",
         )
+    _require_retries(card, retries, backoff_s)
     return Tool(
         card=card,
         handler=handler,
@@ -309,11 +321,28 @@ def function_tool(function: Callable[..., Any], **options: Any) -> Tool:
         context_parameter=context_parameter,
         is_async=is_async,
         inline=bool(inline) and connection is None,
+        retries=retries,
+        backoff_s=backoff_s,
         probe=None if probe is None else probe_of(probe, name, fields),
         replaces=replaces,
         connection_parameter=connection,
         chinese=chinese,
     )
+
+
+def _require_retries(card: ToolCard, retries: object, backoff_s: object) -> None:
+    """Refuse retries that mean nothing, or of a tool whose calls must not be repeated."""
+    if type(retries) is not int or not 0 <= retries <= _MOST_RETRIES or not (is_number(backoff_s) and backoff_s >= 0):
+        raise ToolDefinitionError(
+            f"The tool {card.name!r} has retries={retries!r} and backoff_s={backoff_s!r}.",
+            hint=f"Write a whole number from 0 to {_MOST_RETRIES}, and seconds from 0 on.",
+        )
+    if retries and (card.transactional or not (card.reads_only or card.idempotent)):
+        raise ToolDefinitionError(
+            f"The tool {card.name!r} has retries, and a repeated call may have its effect twice.",
+            hint="Only a tool that reads or is idempotent may have retries: pass the idempotency key of the context on,"
+            " and declare idempotent=True.",
+        )
 
 
 def _is_transactional(name: str, options: Mapping[str, Any], connection: str | None, *, is_async: bool) -> bool:

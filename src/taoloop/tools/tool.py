@@ -215,6 +215,10 @@ class Tool(Generic[P, R_co]):
     """Whether the handler's result is awaited."""
     inline: bool = False
     """The handler never waits: it runs in the thread of the event loop."""
+    retries: int = 0
+    """How often a call that failed with a `retryable` error is made again, at most. 0: never; the model decides."""
+    backoff_s: float = 0.5
+    """The seconds before it is made again the first time; they double each time."""
     runs_inside: bool = False
     """The tool is an agent, and a call of it is a run inside the run that called."""
     probe: Probe | None = None

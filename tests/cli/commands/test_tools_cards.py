@@ -98,3 +98,38 @@ def test_a_card_says_what_a_call_does_to_the_world(tao: Shell) -> None:
     tao.write("asked.py", POOR.replace("@tool", '@tool(tier="read", approval="required")'))
     assert "approval:   needed before each call" in tao("tools", "asked:do", code=0).out
     assert tao("tools", "asked:do", "--json", code=0).events[0]["approval"] == "required"
+
+
+CLERK = '''
+from taoloop import Agent, tool
+
+@tool(tier="write", egress=False)
+def order(item: str) -> str:
+    """Order an item, at most one."""
+    return item
+
+clerk = Agent(name="clerk", model="offline", tools=[order], policy="autonomous")
+'''
+
+
+def test_effects_of_an_agent_that_nobody_guards_are_found(tao: Shell) -> None:
+    tao.write("shop.py", CLERK)
+    out = tao("tools", "--agent", "shop:clerk", "--lint", code=1).out
+    assert "agent clerk: policy: Nobody is asked before 'order' acts (write)" in out
+    assert "[no_repeat_guard]" in out
+    record = tao("tools", "--agent", "shop:clerk", "--lint", "--json", code=1).events[-1]
+    assert record["agent"] == "clerk"
+    assert {finding["code"] for finding in record["findings"]} == {"unguarded_effect", "no_repeat_guard"}
+    chinese = tao("tools", "--agent", "shop:clerk", "--lint", code=1, TAOLOOP_LANG="zh").out
+    assert "'order' 执行前不询问任何人（write）" in chinese
+    assert "如果进程在调用 'order' 期间终止" in chinese
+    assert "agent clerk" not in tao("tools", "--agent", "shop:clerk", "order", "--lint", code=1).out
+
+
+def test_the_agents_of_a_gateway_are_linted_and_its_keys(tao: Shell) -> None:
+    tao.write("agent.yaml", "model: offline\ntools: [calculator]\n")
+    tao.write("gateway.yaml", "agents: {sums: agent.yaml}\n")
+    out = tao("tools", "gateway.yaml", "--lint", code=1).out
+    assert "calculator: nothing to improve\n" in out
+    assert "agent sums: nothing to improve\n" in out
+    assert "gateway 127.0.0.1: keys: The gateway has no keys: whoever reaches 127.0.0.1" in out

@@ -34,7 +34,7 @@ from taoloop.core.events import (
     RunStarted,
     Source,
 )
-from taoloop.core.human_input import InputAnswered, Marked
+from taoloop.core.human_input import HookActed, InputAnswered, Marked
 from taoloop.core.message import ToolCallText, Usage
 
 BUY = {"item": "tea", "count": 2}
@@ -121,6 +121,7 @@ FACTS: tuple[Fact, ...] = (
     Voted(votes=(Vote(answer="Tea", samples=(3, 4)), Vote(answer="Milk", samples=(5,))), samples=4, accepted=False),
     LimitReached(limit="max_steps", status="max_steps_exceeded", allowed=12, used=12),
     reply(2, purpose="close", decision=Answer(text="Bought tea [doc:0123456789ab].", citations=("doc:0123456789ab",))),
+    HookActed(hook="Cap", moment="before_tool", outcome="changed", step=2, call_id="call_1", change={"count": 1}),
     Finished(
         status="max_steps_exceeded",
         answer="Bought tea [doc:0123456789ab].",

@@ -146,7 +146,7 @@ class Sent:
 
 
 def approve(request: ApprovalRequest) -> ApprovalAnswer:
-    if request.args.get("body") == "no":
+    if str(request.args.get("body")).startswith("no"):
         return ApprovalAnswer(approved=False, note="not this one")
     if request.args.get("body") == "edited":
         return ApprovalAnswer(approved=True, args={"to": request.args["to"], "canary": request.args["to"]})
@@ -164,7 +164,7 @@ SCRIPT: tuple[Decision | str, ...] = (
     act("coded", code="in_doubt"),
     act("send", to="$obs1.items[0].email", body="Dear ${obs1.items[0].name}!"),
     act("send", to="$obs1.items[0].email", body="no"),
-    act("send", to="$obs1.items[0].email", body="edited"),
+    act("send", to="$obs1.items[0].email", body="nor this one"),
     act("count", n="$obs1.items[0].age"),
     act("count", n="$obs1.items[0].email"),
     act("count", n="many"),
@@ -225,6 +225,14 @@ def test_no_canary_reaches_the_planner_and_every_value_reaches_its_place(
     assert all("canary" in request.messages[-1].content.lower() for request in planner.read)
     assert all(not request.tools and request.purpose == "read" for request in planner.read)
     assert all(one.same for one in replay(result.trace))
+
+
+def test_an_edit_that_does_not_fit_keeps_the_question_open_and_shows_the_planner_nothing() -> None:
+    planner = Planner("native", [act("people"), act("send", to="$obs1.items[0].email", body="edited")], [])
+    agent = Agent(model=planner, tools=Sent().tools, policy=HANDLES, approve=approve)
+    result = agent.run_sync("Send Bob an email")
+    assert result.status == "waiting"
+    assert "canary" not in f"{planner.seen()} {result.reason}".lower()
 
 
 def test_the_planner_is_told_status_code_and_declared_shape() -> None:

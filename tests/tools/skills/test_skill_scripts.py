@@ -8,13 +8,13 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from tests.killing_journal import Killed, KillingJournal
 from tests.tools.skills.folders import folder_of, write_skill
 
-from taoloop import Agent, MemoryJournal, ScriptedModel, Trace
-from taoloop.core.events import ActionStarted, InDoubt, Observed
-from taoloop.core.views.transcript import Result
+from taoloop import Agent, ScriptedModel
+from taoloop.core.events import Observed
 from taoloop.runtime.approvals.request import ApprovalAnswer, ApprovalRequest
+from taoloop.testing import assert_effect_once, restarts
+from taoloop.testing.killed_journal import Moment
 from taoloop.tools.skills import approve_skills, skill_tools
 from taoloop.tools.tool import ToolContext
 
@@ -113,45 +113,31 @@ LOAD = 'Action: load_skill\nAction Input: {"name": "pdf"}'
 RUN = 'Action: run_skill_script\nAction Input: {"name": "pdf", "script": "scripts/add.py"}'
 
 
-@pytest.mark.parametrize("after", [False, True])
-def test_killed_at_any_boundary_a_script_runs_once_or_is_in_doubt(tmp_path: Path, after: bool) -> None:
+@pytest.mark.parametrize("moment", ["before", "after"])
+def test_killed_at_any_boundary_a_script_runs_once_or_is_in_doubt(tmp_path: Path, moment: Moment) -> None:
     write_skill(tmp_path / "skills", "pdf", scripts__add_py="open('ledger', 'a').write('x')\n")
-    doubts = 0
-    for at in range(2, 40):
-        workspace = tmp_path / f"work{at}"
-        workspace.mkdir()
-        journal = KillingJournal()
-        journal.at, journal.after = at, after
-        folder = folder_of(tmp_path / "skills", workspace=workspace)
+    workspaces: list[Path] = []
+
+    def begin() -> None:
+        workspaces.append(tmp_path / f"work{len(workspaces)}")
+        workspaces[-1].mkdir()
+
+    def agent() -> Agent:
+        folder = folder_of(tmp_path / "skills", workspace=workspaces[-1])
         approve_skills(folder)
+        return Agent(model=ScriptedModel([LOAD, RUN, "Final Answer: done"]), tools=[folder], approve=yes)
 
-        def agent(journal: MemoryJournal = journal, folder: Any = folder) -> Agent:
-            return Agent(
-                model=ScriptedModel([LOAD, RUN, "Final Answer: done"]), tools=[folder], journal=journal, approve=yes
-            )
+    def ledger() -> str:
+        path = workspaces[-1] / "ledger"
+        return path.read_text() if path.exists() else ""
 
-        try:
-            agent().run_sync("Run scripts/add.py of the skill pdf.", run_id="r")
-        except Killed:
-            pass
-        else:
-            assert at > 5
-            assert doubts > 0
-            return
-        journal.at = -1
-        trace = Trace("r", asyncio.run(journal.load("r")))
-        started = any(isinstance(event.fact, ActionStarted) for event in trace)
-        observed = {call.requested.tool for call in trace.calls.values() if call.observed is not None}
-        result = Result.of(trace) if trace.is_over else agent().resume_sync("r", take_over=True)
-        ledger = workspace / "ledger"
-        ran = ledger.read_text() if ledger.exists() else ""
-        in_doubt = [event.fact for event in result.trace if isinstance(event.fact, InDoubt)]
-        assert ran in ("", "x"), f"twice at {at}"
-        if started and "run_skill_script" not in observed:
-            doubts += 1
-            assert in_doubt, "as any other call that was started and has no outcome"
-        else:
-            assert (ran, in_doubt) == ("x", []), result.text
-        loads = [event.fact for event in result.trace if isinstance(event.fact, Observed)]
+    doubts = 0
+    for restart in restarts(
+        agent, "Run scripts/add.py of the skill pdf.", effects=ledger, reset=begin, moments=[moment]
+    ):
+        assert_effect_once(restart, or_in_doubt=True)
+        doubts += bool(restart.in_doubt)
+        loads = [event.fact for event in restart.result.trace if isinstance(event.fact, Observed)]
         assert len({fact.call_id for fact in loads}) == len(loads)
-    pytest.fail("the run never came to its end")
+    assert doubts > 0
+    assert len(workspaces) > 5

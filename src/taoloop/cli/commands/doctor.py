@@ -9,7 +9,7 @@ import shutil
 import sqlite3
 import sys
 import tempfile
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import asdict, dataclass
 from importlib.metadata import PackageNotFoundError, requires, version
 from pathlib import Path
@@ -19,10 +19,11 @@ import click
 
 import taoloop
 from taoloop.cli import exit_codes as exits, options
-from taoloop.cli.database import database, load_environment, query_database
+from taoloop.cli.database import database, load_environment, load_run, query_database
+from taoloop.cli.support_bundle import BundleFile, bundle_files, require_new, write_bundle
 from taoloop.cli.translation import join_on_one_line, stable_texts, translate
 from taoloop.cli.ui.event_view import console_for, write_rows
-from taoloop.cli.ui.stdio import capture_stdout, write_json_lines
+from taoloop.cli.ui.stdio import capture_stdout, print_stderr, write_json_lines
 from taoloop.errors import EnvFileError, TaoError, UnknownName
 from taoloop.journals.queries import RunQuery, queries_of
 from taoloop.models.env_file import ENV_FILE
@@ -60,16 +61,44 @@ class SetupCheck:
 
 @click.command("doctor")
 @options.db_option
-@options.json_option("One JSON object per check and line.")
-def doctor_command(db: str | None, as_json: bool) -> int:
+@click.option(
+    "--bundle",
+    metavar="FILE.zip",
+    type=click.Path(dir_okay=False, path_type=Path),
+    help="Write an archive for a bug report instead, redacted, and list what is in it. Nothing is overwritten.",
+)
+@click.option("--run", "run_id", metavar="RUN_ID", help="With --bundle: also the events of this run; last: the newest.")
+@click.option(
+    "--include",
+    "included",
+    metavar="FILE",
+    multiple=True,
+    type=click.Path(dir_okay=False, path_type=Path),
+    help="With --bundle: also this text file, such as an agent file or a log (its last 256 KB). Repeatable.",
+)
+@options.json_option("One JSON object per check and line; with --bundle per file of the archive.")
+def doctor_command(
+    db: str | None, bundle: Path | None, run_id: str | None, included: tuple[Path, ...], as_json: bool
+) -> int:
     """Check that Python, packages, database, .env, time zones, terminal, sandbox and model are in order.
 
     Each line shows ok, warn or fail, and what to do about it. Exit code 1 if something fails.
+
+      tao doctor
+      tao doctor --bundle bug.zip --run last --include agent.yaml     an archive for a bug report
     """
-    with stable_texts(as_json):
+    if bundle is None and (run_id is not None or included):
+        raise click.UsageError(translate("--run and --include are for --bundle FILE.zip."))
+    if bundle is not None:
+        require_new(bundle)
+    with stable_texts(as_json or bundle is not None):
         env, env_check = _env()
         checks = [env_check, *(check for look_at in _CHECKS for check in look_at()), *_database(database(db, env))]
         checks.append(_model(env))
+    if bundle is not None:
+        run = None if run_id is None else load_run(database(db, env), run_id)
+        files = bundle_files(env, [asdict(check) for check in checks], run, included)
+        return _write_listed(bundle, files, as_json)
     with capture_stdout() as stream:
         if as_json:
             write_json_lines(stream, map(asdict, checks))
@@ -77,6 +106,21 @@ def doctor_command(db: str | None, as_json: bool) -> int:
             rows = [(check.state, check.name, join_on_one_line(check.text, check.hint)) for check in checks]
             write_rows(console_for(stream), rows, [_STYLES[check.state] for check in checks])
     return exits.FOUND if any(check.state == "fail" for check in checks) else exits.OK
+
+
+def _write_listed(path: Path, files: Sequence[BundleFile], as_json: bool) -> int:
+    """List what the archive will hold, then write it."""
+    with capture_stdout() as stream:
+        if as_json:
+            write_json_lines(stream, ({"name": file.name, "bytes": file.bytes, "about": file.about} for file in files))
+        else:
+            console = console_for(stream)
+            write_rows(
+                console, [(file.name, f"{file.bytes:,}", file.about) for file in files], ["default"] * len(files)
+            )
+        write_bundle(path, files)
+    print_stderr(translate("{path} is written. Read it before you send it: the words of the run are in it.", path=path))
+    return exits.OK
 
 
 def _env() -> tuple[Mapping[str, str], SetupCheck]:

@@ -6,9 +6,9 @@ import asyncio
 import json
 import sys
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import asdict, replace
+from dataclasses import asdict, dataclass, field, replace
 from pathlib import Path
-from typing import Any, TextIO
+from typing import TYPE_CHECKING, Any, TextIO
 
 import click
 from rich.cells import cell_len
@@ -60,6 +60,9 @@ from taoloop.tools.tool import Tool, expected_form
 from taoloop.tools.toolbox import LoadProblem, Toolbox
 from taoloop.translation import mark, translate_error
 
+if TYPE_CHECKING:
+    from taoloop.serve.gateway.config.model import GatewayConfig
+
 _NO_SEARCH = 1_000_000
 """Up to this number operations have cards of their own: all of them."""
 
@@ -108,7 +111,8 @@ def tools_command(
       tao tools tools.yaml
       tao tools higress.yaml --lint               the operations of a file of the Higress plugin ai-agent
       tao tools tools.yaml shop_list --json
-      tao tools --agent agent.yaml --lint
+      tao tools --agent agent.yaml --lint         its tools, and effects of the agent that nobody guards
+      tao tools gateway.yaml --lint               the same for the agents of a gateway, and who may use them
       tao tools --openapi openapi.yaml --json     every operation of an OpenAPI document (file or URL)
       tao tools --skills DIR                      the skills of a folder, and which of them are approved
       tao tools tools.yaml --approve-changes      what MCP servers and skills changed since you approved them
@@ -124,8 +128,8 @@ def tools_command(
         if approving:
             plain = [name for name in names if not is_config_file(name)]
             return approve_source_changes(stream, (*_entries(names, agent, env), *folders), plain, yes=yes)
-        document = _tools_of_document(openapi, graphql)
-        tools, problems = document or _load_tools(names, agent, folders, env)
+        loaded = _tools_of_document(openapi, graphql) or _load_tools(names, agent, folders, env)
+        tools, problems = loaded.tools, loaded.problems
         for problem in problems:
             print_stderr(one_line(translate_error(str(problem))))
         if problems and not tools:
@@ -134,19 +138,48 @@ def tools_command(
             hint = translate("Start with `tools: [calculator]`.")
             raise ConfigError(translate("There is no tool to show: the file names none."), hint=hint)
         findings = {tool.name: (*lint(tool.card), *tool.findings) for tool in tools} if linting else {}
+        advice = _agent_findings(loaded) if linting else {}
         if as_json:
             extras = {name: {"findings": list(map(asdict, advice))} for name, advice in findings.items()}
-            write_json_lines(stream, (card_record(tool.card) | extras.get(tool.name, {}) for tool in tools))
+            records = [card_record(tool.card) | extras.get(tool.name, {}) for tool in tools]
+            records += [{kind: name, "findings": list(map(asdict, rows))} for (kind, name), rows in advice.items()]
+            write_json_lines(stream, records)
         else:
             console, language = console_for(stream), interface_language()
             for tool in tools:
-                text = findings_text(tool.card, findings[tool.name]) if linting else card_text(tool.card_in(language))
+                text = (
+                    findings_text(tool.card.name, findings[tool.name]) if linting else card_text(tool.card_in(language))
+                )
                 console.print(strip_control_codes(text), soft_wrap=not console.is_terminal)
-    return exits.FOUND if any(findings.values()) else exits.OK
+            for (kind, name), rows in advice.items():
+                console.print(
+                    strip_control_codes(findings_text(f"{kind} {name}", rows)), soft_wrap=not console.is_terminal
+                )
+    return exits.FOUND if any(findings.values()) or any(advice.values()) else exits.OK
 
 
-_Loaded = tuple[Sequence[Tool], Sequence[LoadProblem]]
-"""The tools to show, and what cannot be loaded."""
+@dataclass(frozen=True, slots=True)
+class _Loaded:
+    """What is to be shown."""
+
+    tools: Sequence[Tool]
+    """The tools."""
+    problems: Sequence[LoadProblem]
+    """What cannot be loaded."""
+    agents: Mapping[str, Agent] = field(default_factory=dict)
+    """The agents all of whose tools are shown, by how they are called."""
+    gateway: GatewayConfig | None = None
+    """The gateway that serves them."""
+
+
+def _agent_findings(loaded: _Loaded) -> dict[tuple[str, str], list[Finding]]:
+    """What nobody guards about the agents, by `agent` and its name; and about their `gateway`, by its host."""
+    from taoloop.serve.agent_lint import lint_agent, lint_gateway  # noqa: PLC0415  # only where agents are linted
+
+    findings = {("agent", name): lint_agent(agent) for name, agent in loaded.agents.items()}
+    if (gateway := loaded.gateway) is not None:
+        findings["gateway", gateway.host] = lint_gateway(gateway)
+    return findings
 
 
 def _load_tools(
@@ -155,15 +188,24 @@ def _load_tools(
     files = [name for name in names if is_config_file(name)]
     plain = [name for name in names if name not in files]
     if agent is None and not files and not folders:
-        return [_single_tool(name, env) for name in plain] or list(builtin_tools(None).values()), ()
+        return _Loaded([_single_tool(name, env) for name in plain] or list(builtin_tools(None).values()), ())
     tools: list[Tool] = []
     problems: list[LoadProblem] = []
+    agents: dict[str, Agent] = {}
+    gateway = None
     if agent is not None:
         loaded_agent = load_agent(agent, env=env)
         problems += [problem for source in sources_in(loaded_agent.tools) for problem in source.take_problems()]
         tools += loaded_agent.toolbox
+        agents[loaded_agent.name] = loaded_agent
         asyncio.run(loaded_agent.close())
     for file in files:
+        if (config := _gateway_config(file, env)) is not None:
+            gateway = config
+            served = {name: entry.agent for name, entry in config.agents.items()}
+            tools += {tool.name: tool for each in served.values() for tool in each.toolbox}.values()
+            agents |= served
+            continue
         if (gateway_tools := _ai_agent_tools(file, env)) is not None:
             tools += gateway_tools
             continue
@@ -176,7 +218,17 @@ def _load_tools(
     problems += [problem for folder in loaded_folders for problem in folder.problems]
     box = Toolbox(tools)
     chosen = [_single_tool(name, env) if ":" in name else box.get(name) for name in plain]
-    return chosen or list(box), problems
+    return _Loaded(chosen or list(box), problems, {} if chosen else agents, None if chosen else gateway)
+
+
+def _gateway_config(file: str, env: Mapping[str, str]) -> GatewayConfig | None:
+    """What a gateway file says; None: it is another kind of file."""
+    document = read_document(expand_home(file).absolute(), "a tool file")
+    if "agents" not in document.data or "tools" in document.data or "handoffs" in document.data:
+        return None
+    from taoloop.serve.gateway.config.gateway_file import load_config  # noqa: PLC0415  # only for such a file
+
+    return load_config(file, env=env)
 
 
 def _ai_agent_tools(file: str, env: Mapping[str, str]) -> list[Tool] | None:
@@ -222,7 +274,7 @@ def _tools_of_document(openapi: str | None, graphql: str | None) -> _Loaded | No
         )
     else:
         return None
-    return loaded.tools, loaded.problems
+    return _Loaded(loaded.tools, loaded.problems)
 
 
 def card_record(card: ToolCard) -> dict[str, Any]:
@@ -329,13 +381,11 @@ def _rule_text(rule: Any) -> str:
     return join_sentences(*parts)
 
 
-def findings_text(card: ToolCard, findings: Sequence[Finding]) -> str:
+def findings_text(name: str, findings: Sequence[Finding]) -> str:
     """What the linter says, one finding a line."""
     if not findings:
-        return translate("{tool}: nothing to improve", tool=card.name)
-    return "\n".join(
-        f"{card.name}: {f.field}: {translate_error(f'{f.message} {f.advice}')} [{f.code}]" for f in findings
-    )
+        return translate("{tool}: nothing to improve", tool=name)
+    return "\n".join(f"{name}: {f.field}: {translate_error(f'{f.message} {f.advice}')} [{f.code}]" for f in findings)
 
 
 @click.command("call")

@@ -20,7 +20,7 @@ from taoloop.core import events as facts
 from taoloop.core.cards.card_changes import card_changes
 from taoloop.core.decision import UNSUPPORTED, Answer, Voted, number_citations
 from taoloop.core.events import Event
-from taoloop.core.human_input import InputAnswered, Marked
+from taoloop.core.human_input import HookActed, InputAnswered, Marked
 from taoloop.core.stored_events import event_line
 from taoloop.core.texts import gap_text, preapproval_note, task_with_images
 from taoloop.core.trace import Trace
@@ -217,7 +217,7 @@ class EventWriter:
                 write_input_answered(pen, fact)
             case facts.DoubtSettled() as fact:
                 write_doubt_settled(pen, fact)
-            case facts.Noted() | Marked() as fact:
+            case facts.Noted() | Marked() | HookActed() as fact:
                 self._noted(fact)
             case facts.Compensated(ok=True) as fact:
                 write_undone(pen, self.trace, fact)
@@ -233,9 +233,11 @@ class EventWriter:
         write_links(self.pen, fact)
         self.pen.row("Task", task_with_images(fact), style="bold", body="bold")
 
-    def _noted(self, fact: facts.Noted | Marked) -> None:
+    def _noted(self, fact: facts.Noted | Marked | HookActed) -> None:
         pen = self.pen
-        if isinstance(fact, Marked):
+        if isinstance(fact, HookActed):
+            write_hook(pen, fact)
+        elif isinstance(fact, Marked):
             write_marked(pen, fact)
         elif fact.about == DROPPED_LESSON:
             write_dropped_lesson(pen, fact)
@@ -383,6 +385,14 @@ def write_input_answered(pen: RowWriter, fact: InputAnswered) -> None:
     reason = ", ".join(text for text in (fact.by, fact.note) if text)
     text = f"{fact.asker}: {fact.message} → {fact.action}{content}" + (f" ({reason})" if reason else "")
     pen.row("Question", " ".join(text.split()), style="green" if fact.action == "accept" else "yellow")
+
+
+def write_hook(pen: RowWriter, fact: HookActed) -> None:
+    """What a hook of the program changed or refused."""
+    change = "" if fact.change is None else f" {input_text(fact.change)}"
+    about = " ".join(filter(None, (fact.hook, fact.moment, fact.call_id)))
+    text = f"{about}: {fact.outcome}{change}" + (f" ({fact.reason})" if fact.reason else "")
+    pen.row("Hook", " ".join(text.split()), style="dim" if fact.outcome == "changed" else "yellow")
 
 
 def write_doubt_settled(pen: RowWriter, fact: facts.DoubtSettled) -> None:

@@ -39,7 +39,7 @@ from taoloop.core.events import (
     RunStarted,
     Source,
 )
-from taoloop.core.human_input import InputAnswered, Marked
+from taoloop.core.human_input import HookActed, InputAnswered, Marked
 from taoloop.core.message import STEP_PURPOSES, Usage
 from taoloop.core.text import join_sentences
 from taoloop.core.texts import gap_text, image_label, preapproval_note, task_with_images
@@ -312,7 +312,7 @@ class _EntryWriter:
 
     def action_started(self, fact: ActionStarted) -> dict[str, Any]:
         title = self._title("started", self._call(fact.call_id), self._say("attempt", n=fact.attempt))
-        return {"tone": "quiet", "title": title, "call_id": fact.call_id}
+        return {"tone": "quiet", "title": title, "texts": [EntryText("", fact.after)], "call_id": fact.call_id}
 
     def question(self, fact: InputAnswered) -> dict[str, Any]:
         content = _data(fact.content) if fact.content else ""
@@ -330,6 +330,16 @@ class _EntryWriter:
                 self._text("note", fact.note),
             ],
             "call_id": fact.call_id,
+        }
+
+    def hook(self, fact: HookActed) -> dict[str, Any]:
+        about = self._call(fact.call_id) if fact.call_id else ""
+        change = "" if fact.change is None else _data(fact.change)
+        return {
+            "tone": "quiet" if fact.outcome == "changed" else "bad",
+            "title": self._title(f"hook_{fact.outcome}", fact.hook, self._say(fact.moment), about),
+            "texts": [EntryText("", fact.reason), self._text("content", change, "code")],
+            "call_id": fact.call_id or None,
         }
 
     def in_doubt(self, fact: InDoubt) -> dict[str, Any]:
@@ -485,6 +495,7 @@ _WRITERS: Mapping[type[Fact], Callable[[_EntryWriter, Any], dict[str, Any]]] = {
     ApprovalGiven: _EntryWriter.approved,
     ApprovalRefused: _EntryWriter.refused,
     ActionStarted: _EntryWriter.action_started,
+    HookActed: _EntryWriter.hook,
     InputAnswered: _EntryWriter.question,
     InDoubt: _EntryWriter.in_doubt,
     DoubtSettled: _EntryWriter.settled,

@@ -205,16 +205,17 @@ def _end_orphan(pid: int) -> None:
 def start_process(doomed: DoomedTrial) -> multiprocessing.process.BaseProcess:
     """Begin the process of a trial: forked by a server that has everything imported, never from this one's threads."""
     process: multiprocessing.process.BaseProcess
-    process = _process_context().Process(target=_run_child, args=(doomed,), name=f"taoloop-{doomed.run_id}")
+    process = process_context(__name__).Process(target=_run_child, args=(doomed,), name=f"taoloop-{doomed.run_id}")
     process.start()
     return process
 
 
-def _process_context() -> Any:
+def process_context(module: str) -> Any:
+    """Makes processes that share no thread with this one: forked, where that is possible, with `module` imported."""
     if sys.platform == "win32":
         return multiprocessing.get_context("spawn")
     context = multiprocessing.get_context("forkserver")
-    context.set_forkserver_preload([__name__])
+    context.set_forkserver_preload([module])
     return context
 
 

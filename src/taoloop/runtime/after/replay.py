@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from dataclasses import dataclass, replace
+from itertools import takewhile
 from typing import Any
 
 from taoloop.core.action_requests import Check, Judge, judge_calls
@@ -44,12 +45,13 @@ from taoloop.core.events import (
     Verdict,
 )
 from taoloop.core.handles import contains_handle
-from taoloop.core.human_input import InputAnswered, Marked
+from taoloop.core.human_input import HookActed, InputAnswered, Marked
 from taoloop.core.message import ModelReply
 from taoloop.core.trace import TOOL_CALL_LIMIT, Trace
 from taoloop.core.views.steps import LESSON, NEW_POLICY, NOTE, PROBE, UNDONE
 from taoloop.dialects.reply_events import reply_to_events
 from taoloop.errors import ReplayDiverged
+from taoloop.runtime.engine.hook_calls import hooked_calls, hooked_reply
 from taoloop.runtime.output_type import BAD_ANSWER, OutputValidator, validator_for
 from taoloop.strategies import get_strategy
 
@@ -143,7 +145,7 @@ def _from_outside(fact: Fact) -> bool:
         return fact.by != PROBE
     if fact.kind == "finished":
         return getattr(fact, "status", None) in ("stopped", "model_failed")
-    return isinstance(fact, RunStarted | Resumed | ReadDropped | Compensated | Marked)
+    return isinstance(fact, RunStarted | Resumed | ReadDropped | Compensated | Marked | HookActed)
 
 
 def _ends_note(replayed: Trace, fact: Fact) -> bool:
@@ -188,9 +190,13 @@ def _derive(
             )
             hides = recorded.agent.policy.observations == "handles"
             check = _recorded_answer(validator, event, recorded) if hides or validator is not None else None
-            return reply_to_events(effect, reply, fact.latency_s, check)
+            facts = reply_to_events(effect, reply, fact.latency_s, check)
+            acted = _hooks_before(event, recorded)
+            return hooked_reply(facts, acted) if acted else facts
         case RequestCalls():
             requested: list[Fact] = []
+            if acted := _hooks_before(event, recorded):
+                effect = hooked_calls(replayed, effect, acted)
             judge_calls(replayed, effect, _recorded_check(recorded), _recorded_judge(recorded), requested.append)
             return requested
         case Record(facts=facts):
@@ -204,6 +210,13 @@ def _derive(
             return []
         case _:
             return []
+
+
+def _hooks_before(event: Event, recorded: Trace) -> list[HookActed]:
+    """What hooks did with a reply or a decision, which stands before it in the record."""
+    earlier = (before.fact for before in reversed(recorded.events[: event.seq]))
+    acted = list(takewhile(lambda fact: isinstance(fact, HookActed), earlier))
+    return [fact for fact in reversed(acted) if isinstance(fact, HookActed)]
 
 
 def _as_before(finished: Finished, fact: Fact) -> Finished:

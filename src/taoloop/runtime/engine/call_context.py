@@ -82,6 +82,21 @@ class CallContexts:
             user=self._trace.user,
         )
 
+    def of_hook(self, call_id: str) -> RunContext:
+        """What a hook may know about the run, and the call before or after which it acts; empty: a model call."""
+        trace = self._trace
+        return RunContext(
+            deps=self._deps,
+            run_id=trace.run_id,
+            task=trace.task,
+            usage=self.usage,
+            call_id=call_id,
+            idempotency_key=self.key(call_id) if call_id else "",
+            read_artifact=self._artifacts.read,
+            user=trace.user,
+            calls=trace.calls.values,
+        )
+
     def key(self, call_id: str) -> str:
         """The idempotency key of a recorded call: the same for every attempt, and never made from its arguments."""
         return f"{self._trace.run_id}:{call_id}"
