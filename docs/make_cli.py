@@ -43,6 +43,17 @@ For keys and addresses of providers, see [providers and models](providers.md#pro
 A run in Chinese is always shown in Chinese. What programs read is the same in both languages: `--json`, statuses, names
 of options, exit codes. `TAOLOOP_LANG` is read from the environment only, not from `.env`.
 
+## Completion
+
+`python -m taoloop` is the same as `tao`. The shell completes commands, options and the ids of runs (the newest 50 of
+the database that `TAOLOOP_DB` or `--db` names) after this line in its start-up file:
+
+| shell | file | line |
+|---|---|---|
+| bash (4.4 or later) | `~/.bashrc` | `eval "$(_TAO_COMPLETE=bash_source tao)"` |
+| zsh | `~/.zshrc` | `eval "$(_TAO_COMPLETE=zsh_source tao)"` |
+| fish | `~/.config/fish/config.fish` | `_TAO_COMPLETE=fish_source tao \\| source` |
+
 ## Exit codes
 
 | code | meaning |
@@ -71,6 +82,17 @@ of options, exit codes. `TAOLOOP_LANG` is read from the environment only, not fr
 
 中文任务的运行总是以中文显示。供程序读取的内容在两种语言中相同：`--json`、状态、选项名、退出码。`TAOLOOP_LANG`
 只从环境变量读取，不从 `.env` 读取。
+
+## 补全
+
+`python -m taoloop` 与 `tao` 相同。在 shell 的启动文件中加入下面一行，即可补全命令、选项和运行编号（`TAOLOOP_DB` 或
+`--db` 所指数据库中最新的 50 个）：
+
+| shell | 文件 | 内容 |
+|---|---|---|
+| bash（4.4 及以上） | `~/.bashrc` | `eval "$(_TAO_COMPLETE=bash_source tao)"` |
+| zsh | `~/.zshrc` | `eval "$(_TAO_COMPLETE=zsh_source tao)"` |
+| fish | `~/.config/fish/config.fish` | `_TAO_COMPLETE=fish_source tao \\| source` |
 
 ## 退出码
 

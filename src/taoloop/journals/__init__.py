@@ -21,6 +21,7 @@ if TYPE_CHECKING:
         Fact as Fact,
         Fault as Fault,
         Finished as Finished,
+        HookActed as HookActed,
         InDoubt as InDoubt,
         LimitReached as LimitReached,
         ModelErred as ModelErred,
@@ -91,8 +92,8 @@ __getattr__, __dir__, __all__ = lazy_exports(
         "taoloop.core.decision": "Act Answer Problem Vote Voted",
         "taoloop.core.events": (
             "ActionRequested ActionStarted AnyEvent ApprovalGiven ApprovalRefused Compacted Compensated "
-            "DoubtSettled Event Fact Fault Finished InDoubt LimitReached ModelErred ModelReplied Noted Observed "
-            "Paused Pinned ReadDropped ReplyRejected Resumed RunStarted Status Undo Undoing"
+            "DoubtSettled Event Fact Fault Finished HookActed InDoubt LimitReached ModelErred ModelReplied Noted "
+            "Observed Paused Pinned ReadDropped ReplyRejected Resumed RunStarted Status Undo Undoing"
         ),
         "taoloop.core.human_input": "InputAnswered Marked",
         "taoloop.core.redaction.redactor": "Redactor",

@@ -8,10 +8,10 @@ from __future__ import annotations
 
 import asyncio
 import sys
-from collections.abc import Callable, Collection, Coroutine, Mapping, Sequence
+from collections.abc import Callable, Collection, Coroutine, Mapping, Sequence, Sized
 from contextlib import AbstractAsyncContextManager
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any, Literal, Unpack, overload
+from typing import TYPE_CHECKING, Any, Literal, Self, Unpack, overload
 
 from taoloop.core.agent_spec import AgentSpec, Limits
 from taoloop.core.cards.tool_card import Tier
@@ -490,15 +490,42 @@ class Agent(AgentSettings[Deps, Output]):
         return self._bound_agent.spec_for(task)
 
     async def close(self) -> None:
-        """Close connections: those of a model that was named by its spec, and of the agents among the tools."""
-        await self._bound_agent.close()
+        """Close what is the agent's: the connections of a model that was named, the agents among the tools, and `owns`.
+
+        What a program made itself and handed over (a journal, a model, a tool) stays open, but for what is in `owns`.
+        Runs that are going on should have ended. Closing twice is harmless where it is for what is owned.
+
+        Raises:
+            ConfigError: something in `owns` cannot be closed; the others are closed.
+        """
+        from taoloop.runtime.engine.owned_resources import close_owned  # noqa: PLC0415  # at the end alone
+
+        try:
+            await self._bound_agent.close()
+        finally:
+            await close_owned(self.owns)
+
+    async def __aenter__(self) -> Self:
+        return self
+
+    async def __aexit__(self, *_: object) -> None:
+        """Close the agent (`close`)."""
+        await self.close()
+
+    def __repr__(self) -> str:
+        """Name, model and how many tools, in one line; nothing is loaded for it."""
+        model = self.model if isinstance(self.model, str) else getattr(self.model, "spec", type(self.model).__name__)
+        spec = "default model" if self.model is None else model
+        tools: object = self.tools  # whatever a caller without types passes
+        count = len(tools) if isinstance(tools, Sized) else 0
+        return f"<Agent {self.name!r}: {spec}, {count} {'tool' if count == 1 else 'tools'}>"
 
     async def _in_own_loop(self, running: Coroutine[Any, Any, Result[Output]]) -> Result[Output]:
         """Close the connections of the models, which belong to this loop, before the loop ends."""
         try:
             return await running
         finally:
-            await self.close()
+            await self._bound_agent.close()  # what it owns is open for the next run
 
 
 def _verbose_listener(on_event: Listener | None) -> Listener:

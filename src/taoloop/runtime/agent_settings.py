@@ -313,6 +313,10 @@ class AgentSettings(Generic[Deps, Output]):
     """What keeps the traces: a `Journal`, or the path of an SQLite file. None keeps the last 256 runs in memory, lost
     with the process."""
 
+    owns: Sequence[object] = ()
+    """What `close()` closes with the agent, the last one first: journals, models, clients, whatever has `close()` or
+    `aclose()`. All else that a program hands over stays the program's; what a name stands for is the agent's."""
+
     recover_on_start: bool = False
     """Whether the agent resumes the runs that dead processes left, before its first run (`recover`)."""
 

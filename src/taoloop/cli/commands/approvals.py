@@ -13,6 +13,7 @@ from typing import Any, TextIO, get_args
 import click
 
 from taoloop.cli import exit_codes as exits, options
+from taoloop.cli.completion import complete_run_ids
 from taoloop.cli.database import database, load_environment, load_run, query_database
 from taoloop.cli.options import authentication_of, current_user
 from taoloop.cli.translation import translate, view_language
@@ -65,7 +66,7 @@ _NEGATIVE_NUMBER = re.compile(r"-[0-9][0-9.,]*(?:[eE][-+]?[0-9]+)?")
 
 
 @click.command("approvals")
-@click.argument("run_id", required=False)
+@click.argument("run_id", required=False, shell_complete=complete_run_ids)
 @click.option(
     "--all",
     "with_all",
@@ -132,7 +133,7 @@ def _load_listing(path: Path, run_prefix: str | None, kinds: Collection[InboxKin
 
 
 @click.command("approve")
-@click.argument("run_id")
+@click.argument("run_id", shell_complete=complete_run_ids)
 @click.argument("call_id")
 @options.db_option
 @options.by_option
@@ -216,7 +217,7 @@ class _AnswerCommand(click.Command):
 
 
 @click.command("answer", cls=_AnswerCommand)
-@click.argument("run_id")
+@click.argument("run_id", shell_complete=complete_run_ids)
 @click.argument("words", nargs=-1, required=True, metavar="[CALL_ID] TEXT")
 @options.db_option
 @options.by_option
@@ -287,7 +288,7 @@ def _only_question(run_id: str, waiting: Sequence[PendingApproval], text: str) -
 
 
 @click.command("deny")
-@click.argument("run_id")
+@click.argument("run_id", shell_complete=complete_run_ids)
 @click.argument("call_id")
 @options.db_option
 @options.by_option
@@ -312,7 +313,7 @@ def deny_command(
 
 
 @click.command("abandon")
-@click.argument("run_id")
+@click.argument("run_id", shell_complete=complete_run_ids)
 @options.by_option
 @click.option("--note", metavar="TEXT", default="", help="Why, for the record.")
 @options.db_option
@@ -343,7 +344,7 @@ def abandon_command(run_id: str, by: str | None, note: str, db: str | None, as_j
 
 
 @click.command("mark")
-@click.argument("run_id")
+@click.argument("run_id", shell_complete=complete_run_ids)
 @click.argument("verdict", type=click.Choice(get_args(MarkVerdict)))
 @options.by_option
 @click.option("--note", metavar="TEXT", default="", help="Why, for the record.")
@@ -378,7 +379,7 @@ def mark_command(run_id: str, verdict: MarkVerdict, by: str | None, note: str, d
 
 
 @click.command("note")
-@click.argument("run_id")
+@click.argument("run_id", shell_complete=complete_run_ids)
 @click.argument("text")
 @options.db_option
 @options.by_option
@@ -464,7 +465,7 @@ def _exclusive(one: str, other: str) -> str:
 
 
 @click.command("settle")
-@click.argument("run_id")
+@click.argument("run_id", shell_complete=complete_run_ids)
 @click.argument("call_id")
 @click.option("--happened", is_flag=True, help="It happened.")
 @click.option("--repeat", is_flag=True, help="It did not happen: run it again.")

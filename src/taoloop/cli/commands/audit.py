@@ -11,6 +11,7 @@ import click
 from rich.cells import cell_len
 
 from taoloop.cli import exit_codes as exits, options
+from taoloop.cli.completion import complete_run_ids
 from taoloop.cli.database import database, find_run, load_environment, query_database
 from taoloop.cli.translation import stable_texts, translate
 from taoloop.cli.ui.stdio import OutputError, capture_stdout, one_line, print_stderr, write_json_lines
@@ -26,7 +27,7 @@ _SHOWN = 20
 
 
 @click.command("verify")
-@click.argument("run_id", required=False)
+@click.argument("run_id", required=False, shell_complete=complete_run_ids)
 @options.db_option
 @click.option("--file", "file", type=click.Path(dir_okay=False), metavar="FILE", help="Check an export (JSON lines).")
 @click.option("--head", metavar="HASH", help="A head that was noted earlier; its first 8 characters are enough.")
@@ -236,7 +237,7 @@ def _table(rows: list[tuple[str, str]]) -> str:
 
 
 @click.command("export")
-@click.argument("run_id")
+@click.argument("run_id", shell_complete=complete_run_ids)
 @options.db_option
 @click.option(
     "--format",

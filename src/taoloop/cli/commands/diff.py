@@ -12,6 +12,7 @@ import click
 import pydantic_core
 
 from taoloop.cli import exit_codes as exits, options
+from taoloop.cli.completion import complete_run_ids
 from taoloop.cli.database import database, load_environment, load_run
 from taoloop.cli.translation import translate, view_language
 from taoloop.cli.ui.event_view import RowWriter, console_for
@@ -37,7 +38,7 @@ _MOST_RUNS = 8
 
 
 @click.command("diff")
-@click.argument("runs", metavar="RUN_A RUN_B [RUN...]", nargs=-1, required=True)
+@click.argument("runs", metavar="RUN_A RUN_B [RUN...]", nargs=-1, required=True, shell_complete=complete_run_ids)
 @options.db_option
 @options.json_option("The comparison as one JSON object.")
 @click.option("--decisions", is_flag=True, help="Compare only what was decided, and how the runs ended.")

@@ -8,6 +8,7 @@ import click
 
 from taoloop.cli import exit_codes as exits, options
 from taoloop.cli.agent_loading import AgentOptions, agent_of_run
+from taoloop.cli.completion import complete_run_ids
 from taoloop.cli.database import database, load_environment, load_run, query_database
 from taoloop.cli.options import authentication_of, current_user
 from taoloop.cli.signals import SignalStopper, announce_stop
@@ -26,7 +27,7 @@ _SHOWN_CHARS = 72
 
 
 @click.command("lessons")
-@click.argument("run_id", required=False)
+@click.argument("run_id", required=False, shell_complete=complete_run_ids)
 @click.option("--drop", is_flag=True, help="No later run reads the lesson of RUN_ID any more.")
 @click.option("--wrong", metavar="TEXT", help="Say what is wrong with the answer of RUN_ID, and have a lesson written.")
 @options.agent_option

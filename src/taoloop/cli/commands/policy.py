@@ -10,6 +10,7 @@ from typing import Any
 import click
 
 from taoloop.cli import exit_codes as exits, options
+from taoloop.cli.completion import complete_run_ids
 from taoloop.cli.database import ALL_RUNS, database, find_run, load_environment, load_run, query_database
 from taoloop.cli.translation import interface_language, translate, view_language
 from taoloop.cli.ui.approval_prompt import show_call
@@ -164,7 +165,7 @@ def _reasons(pen: RowWriter, requested: ActionRequested, verdict: Verdict | Acti
 
 
 @policy_command.command("explain", short_help=mark("Show which rule and which values decided about a call."))
-@click.argument("run_id")
+@click.argument("run_id", shell_complete=complete_run_ids)
 @click.argument("call_id")
 @options.db_option
 @options.json_option("The explanation as one JSON object.")
@@ -300,7 +301,7 @@ def _write_explanation(
 
 
 @policy_command.command("suggest", short_help=mark("Suggest rules from what people approved."))
-@click.argument("run_ids", metavar="RUN_ID...", nargs=-1, required=True)
+@click.argument("run_ids", metavar="RUN_ID...", nargs=-1, required=True, shell_complete=complete_run_ids)
 @options.policy_option
 @click.option("-o", "--output", type=click.Path(dir_okay=False), metavar="FILE", help="A new file for the policy.")
 @options.db_option

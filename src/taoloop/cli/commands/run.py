@@ -28,6 +28,7 @@ from taoloop.cli.agent_loading import (
     require_extra,
     with_mock_model,
 )
+from taoloop.cli.completion import complete_run_ids
 from taoloop.cli.database import (
     count_orphaned_runs,
     database,
@@ -99,11 +100,16 @@ _FIXED = (
 )
 @options.db_option
 @options.json_option("Print only events as JSON, one per line; the last one is `finished` or `paused`.")
-@click.option("--resume", metavar="RUN_ID", help="Resume a run that is not completed.")
+@click.option("--resume", metavar="RUN_ID", shell_complete=complete_run_ids, help="Resume a run that is not completed.")
 @options.take_over_option
 @options.kill_holder_option
 @click.option("--recover", is_flag=True, help="First resume the runs of this agent whose processes died.")
-@click.option("--after", metavar="RUN_ID", help="Continue the conversation of that run; `last` is the newest run.")
+@click.option(
+    "--after",
+    metavar="RUN_ID",
+    shell_complete=complete_run_ids,
+    help="Continue the conversation of that run; `last` is the newest run.",
+)
 @click.option("--lessons-from", metavar="RUN_ID", multiple=True, help="Read the lesson of that attempt; repeatable.")
 @options.approve_option
 @options.profile_option
@@ -217,7 +223,7 @@ resume_command = click.Command(
     help=_resume.__doc__,
     callback=_resume,
     params=[
-        click.Argument(["run_id"]),
+        click.Argument(["run_id"], shell_complete=complete_run_ids),
         _CHECK_OPTION,
         *(param for param in run_command.params if param.name not in _ONLY_NEW),
     ],
@@ -428,7 +434,7 @@ def _standard_input() -> str:
 
 
 @click.command("fork")
-@click.argument("run_id")
+@click.argument("run_id", shell_complete=complete_run_ids)
 @click.option("--at", type=click.IntRange(min=1), metavar="N", required=True, help="The step to decide again, from 1.")
 @click.option("--edit", "edits", metavar="KIND=VALUE", multiple=True, help="An edit, see above; repeatable.")
 @click.option("--no-run", is_flag=True, help="Only create the fork; `tao run --resume` runs it.")

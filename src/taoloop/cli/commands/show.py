@@ -14,6 +14,7 @@ import click
 import pydantic_core
 
 from taoloop.cli import exit_codes as exits, options
+from taoloop.cli.completion import complete_run_ids
 from taoloop.cli.database import database, load_environment, load_run, query_database
 from taoloop.cli.translation import translate, view_language
 from taoloop.cli.ui.event_view import (
@@ -71,7 +72,7 @@ _REPLAYED = mark("replayed {n} event: the same as recorded|replayed {n} events: 
 
 
 @click.command("show")
-@click.argument("run_id")
+@click.argument("run_id", shell_complete=complete_run_ids)
 @options.db_option
 @options.json_option("The stored events as JSON, one per line.")
 @click.option("--raw", is_flag=True, help="Show the raw output of the model, with tokens and latency.")
@@ -284,7 +285,7 @@ def _end(trace: Trace, pen: RowWriter, db: str | None) -> None:
 
 
 @click.command("replay")
-@click.argument("run_id")
+@click.argument("run_id", shell_complete=complete_run_ids)
 @options.db_option
 @options.json_option("The decided events as JSON, one per line; the summary goes to standard error.")
 @click.option("--step", is_flag=True, help="Wait for Enter before each event (at a terminal).")

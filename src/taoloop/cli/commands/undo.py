@@ -13,6 +13,7 @@ import click
 
 from taoloop.cli import exit_codes as exits, options
 from taoloop.cli.agent_loading import AgentOptions, agent_of_run, database_of, named_tools
+from taoloop.cli.completion import complete_run_ids
 from taoloop.cli.database import load_environment, load_run, query_database, require_whole
 from taoloop.cli.signals import SignalStopper
 from taoloop.cli.translation import translate, view_language
@@ -44,7 +45,7 @@ _GROUPS: dict[UndoStatus, str] = {
 
 
 @click.command("undo")
-@click.argument("run_id")
+@click.argument("run_id", shell_complete=complete_run_ids)
 @click.option(
     "--to", "to_step", type=click.IntRange(min=0), metavar="STEP", default=0, help="Keep the steps up to this one."
 )

@@ -71,6 +71,11 @@ class Entry:
     call_id: str | None = None
     """The call of an action or observation."""
 
+    @property
+    def title(self) -> str:
+        """What it is, and of which tool; a failure is named."""
+        return " ".join(filter(None, (self.kind, self.tool, "(failed)" if self.ok is False else "")))
+
     def __str__(self) -> str:
         """One line of the printed transcript (more where the content has more)."""
         match self.kind:
@@ -130,6 +135,19 @@ class Result(Generic[Output_co]):
 
     images: tuple[Image, ...] = ()
     """The images that tools returned, each once, in their order."""
+
+    def __repr__(self) -> str:
+        """Id, status, and the beginning of the answer or the reason, in one line."""
+        text = self.reason if self.answer is None else self.answer
+        return f"<Result {self.run_id}: {self.status}, {excerpt(text)!r}>"
+
+    def _repr_html_(self) -> str:
+        """What a notebook shows: the transcript, escaped and cut."""
+        from taoloop.core.views.notebook import transcript_html  # noqa: PLC0415  # in notebooks alone
+
+        reason = f". {self.reason}" if self.answer is None else ""
+        heading = f"{self.run_id}: {self.status}, {self.usage.total_tokens:,} tokens{reason}"
+        return transcript_html(heading, [(entry.title, entry.content) for entry in self.entries])
 
     @classmethod
     def of(cls, trace: Trace) -> Result:
