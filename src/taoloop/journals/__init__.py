@@ -21,7 +21,6 @@ if TYPE_CHECKING:
         Fact as Fact,
         Fault as Fault,
         Finished as Finished,
-        HookActed as HookActed,
         InDoubt as InDoubt,
         LimitReached as LimitReached,
         ModelErred as ModelErred,
@@ -38,7 +37,7 @@ if TYPE_CHECKING:
         Undo as Undo,
         Undoing as Undoing,
     )
-    from taoloop.core.human_input import InputAnswered as InputAnswered, Marked as Marked
+    from taoloop.core.human_input import HookActed as HookActed, InputAnswered as InputAnswered, Marked as Marked
     from taoloop.core.redaction.redactor import Redactor as Redactor
     from taoloop.core.stored_events import (
         ChainReport as ChainReport,
@@ -92,10 +91,10 @@ __getattr__, __dir__, __all__ = lazy_exports(
         "taoloop.core.decision": "Act Answer Problem Vote Voted",
         "taoloop.core.events": (
             "ActionRequested ActionStarted AnyEvent ApprovalGiven ApprovalRefused Compacted Compensated "
-            "DoubtSettled Event Fact Fault Finished HookActed InDoubt LimitReached ModelErred ModelReplied Noted "
+            "DoubtSettled Event Fact Fault Finished InDoubt LimitReached ModelErred ModelReplied Noted "
             "Observed Paused Pinned ReadDropped ReplyRejected Resumed RunStarted Status Undo Undoing"
         ),
-        "taoloop.core.human_input": "InputAnswered Marked",
+        "taoloop.core.human_input": "HookActed InputAnswered Marked",
         "taoloop.core.redaction.redactor": "Redactor",
         "taoloop.core.stored_events": "ChainReport event_line event_record fact_of_record head_of",
         "taoloop.core.trace": "Trace",

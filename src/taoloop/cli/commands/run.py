@@ -573,9 +573,8 @@ async def recover_with(
         def agent_for(trace: Trace) -> Agent | None:
             if only is not None and not belongs_to(trace, only):
                 return None
-            agents.append(
-                with_mock_model(replace(agent_of_run(trace.agent, chosen, env), journal=journal), chosen, env)
-            )
+            agent = replace(agent_of_run(trace.agent, chosen, env), journal=journal)
+            agents.append(with_mock_model(agent, chosen, env))
             return agents[-1]
 
         try:
