@@ -77,7 +77,7 @@ class Limits:
 
 def with_default_steps(limits: Limits, tools: int) -> Limits:
     """The limits for an agent with so many tools of its own; a limit of steps that somebody set stays."""
-    if not isinstance(limits.max_steps, DefaultSteps):
+    if not isinstance(getattr(limits, "max_steps", None), DefaultSteps):  # the spec refuses what are no limits
         return limits
     return replace(limits, max_steps=int(DEFAULT_MAX_STEPS if tools <= FEW_TOOLS else DEFAULT_MAX_STEPS_OF_MANY_TOOLS))
 

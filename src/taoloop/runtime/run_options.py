@@ -38,8 +38,9 @@ class NewRunOptions(TypedDict, total=False):
     images: Sequence[ImageSource]
     """The images of the task."""
     user: str
-    session: str
     """The person for whom it is."""
+    session: str
+    """The conversation whose next turn it is."""
     lessons_from: Sequence[str]
     """The runs whose lessons it reads."""
     started_by: str
