@@ -27,6 +27,7 @@ from taoloop.errors import ConfigError, MissingExtra, TaoError
 from taoloop.models.model_builder import join_specs, split_specs
 from taoloop.models.providers import extra_of, missing_packages
 from taoloop.models.registry import OFFLINE, default_spec, is_provider, mock_is_set
+from taoloop.models.settings import DeferredModelSpec
 from taoloop.runtime.agent import Agent
 from taoloop.runtime.agent_settings import AgentSettings
 from taoloop.runtime.bound_agent import bind
@@ -137,7 +138,7 @@ def agent_of_run(spec: AgentSpec, chosen: AgentOptions, env: Mapping[str, str]) 
     Tools of the run that its source no longer has, but that are built in, are added.
     """
     source = chosen.agent or spec.source
-    base = Agent(model=spec.model, policy=spec.policy) if source is None else _agent_at(source, env)
+    base = Agent(model=DeferredModelSpec(spec.model), policy=spec.policy) if source is None else _agent_at(source, env)
     folders = [name for name in spec.tools_from if name.startswith(_SKILLS)]
     if chosen.tools is None and (names := [name for name in spec.tools_from if name not in folders]):
         base = replace(base, tools=named_tools(names, env))  # in place of its own, as when the run began
@@ -160,7 +161,7 @@ def agent_of_run(spec: AgentSpec, chosen: AgentOptions, env: Mapping[str, str]) 
         agent = replace(agent, tools=(*agent.tools, *lacking))
     model_spec = chosen.model or chosen.fallback or chosen.agent
     if model_spec is None and _model_spec(agent, env) != spec.model:
-        agent = replace(agent, model=spec.model, fallback=())
+        agent = replace(agent, model=DeferredModelSpec(spec.model), fallback=())
     return agent
 
 

@@ -15,6 +15,15 @@ from taoloop.core.text import field_error, is_number
 from taoloop.errors import ConfigError
 
 
+class DeferredModelSpec(str):
+    """A spec whose model is looked up where it is first used, and not when an agent with it is made.
+
+    The model of a stored run may be one that this program does not have, and an undo or a fork needs none.
+    """
+
+    __slots__ = ()
+
+
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Retry:
     """How a failed model call is retried. Only errors that say `retryable` are, such as a full or silent provider.

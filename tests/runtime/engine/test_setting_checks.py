@@ -9,6 +9,7 @@ import pytest
 
 from taoloop import Agent, ScriptedModel
 from taoloop.errors import ConfigError, PolicyError, ToolDefinitionError, UnknownName
+from taoloop.models.settings import DeferredModelSpec
 
 
 @pytest.mark.parametrize(
@@ -37,3 +38,9 @@ def test_what_may_come_to_be_later_is_left_to_the_first_run() -> None:
     """A key, a file, and the tools of a source."""
     Agent(model="openai:gpt-9", env={}, tools=["read_file"], journal="not/there.db", prompts="not/there")
     Agent(model=ScriptedModel([]), strategy=SimpleNamespace(name="mine"))
+
+
+def test_a_deferred_spec_is_looked_up_by_the_first_use() -> None:
+    agent = Agent(model=DeferredModelSpec("orcale:x"))
+    with pytest.raises(UnknownName, match="orcale"):
+        agent.spec_for("2 + 2?")

@@ -36,7 +36,7 @@ from taoloop.journals.base import Journal
 from taoloop.models.base import Model
 from taoloop.models.model_builder import is_mocked
 from taoloop.models.registry import OFFLINE
-from taoloop.models.settings import Retry
+from taoloop.models.settings import DeferredModelSpec, Retry
 from taoloop.runtime.agent import Agent
 from taoloop.runtime.approvals.request import ApprovalAnswer, ApprovalRequest, Approver
 from taoloop.runtime.bound_agent import bind
@@ -86,7 +86,7 @@ def configured_agent(suite: Suite, configuration: Configuration, env: Mapping[st
     if suite.record is not None:
         changes |= {"tools": recorded_tools(suite.record, changes["tools"]), "handoffs": ()}
     if configuration.model is not None:
-        changes |= {"model": configuration.model, "fallback": ()}
+        changes |= {"model": DeferredModelSpec(configuration.model), "fallback": ()}
     if is_case_script(configuration.model):
         changes["model"] = CaseScriptModel(configuration.model or "")
     elif is_mocked(changes.get("model", agent.model), os.environ if env is None else env):

@@ -63,6 +63,7 @@ class _MessageReader:
 
     def __init__(self, place: str, entry: object) -> None:
         self.place, self.images = place, list[Image]()
+        self._is_own = isinstance(entry, Message)
         if isinstance(entry, Message):
             self._fields: Mapping[str, Any] = {name: getattr(entry, name) for name in Message.__dataclass_fields__}
         elif isinstance(entry, Mapping):
@@ -93,7 +94,7 @@ class _MessageReader:
 
     def _add_result(self, history: MessageHistory) -> None:
         call_id, name = self._fields.get("tool_call_id"), self._fields.get("name")
-        is_older_form = self._fields.get("role") == "function"
+        is_older_form = self._fields.get("role") == "function" or (self._is_own and call_id is None)
         if not is_older_form and not isinstance(call_id, str):
             raise self._error(f"has the tool_call_id {short_repr(call_id)}, which is no text")
         if not is_older_form and not history.has_called(call_id):

@@ -11,6 +11,7 @@ from typing import Any
 
 from taoloop.core.policy import Policy, plain_policy
 from taoloop.errors import ConfigError, ToolDefinitionError
+from taoloop.models.settings import DeferredModelSpec
 
 _DIALECTS = ("native", "text", "json", "json_final", "fenced")
 _STRATEGIES = ("react", "act_only", "reason_only", "standard")
@@ -25,7 +26,7 @@ def check_settings(*, model: object, tools: object, dialect: object, strategy: o
         ToolDefinitionError: an entry of the tools is no tool.
         ConfigError: a setting is of the wrong type.
     """
-    if isinstance(model, str):
+    if isinstance(model, str) and not isinstance(model, DeferredModelSpec):
         from taoloop.models.registry import require_known_model  # noqa: PLC0415  # only for named models
 
         require_known_model(model)
