@@ -36,8 +36,11 @@ def test_a_wrong_setting_is_found_when_the_agent_is_made(settings: dict[str, Any
 
 def test_what_may_come_to_be_later_is_left_to_the_first_run() -> None:
     """A key, a file, and the tools of a source."""
-    Agent(model="openai:gpt-9", env={}, tools=["read_file"], journal="not/there.db", prompts="not/there")
-    Agent(model=ScriptedModel([]), strategy=SimpleNamespace(name="mine"))
+    agent = Agent(model="openai:gpt-9", env={}, tools=["read_file"], journal="not/there.db", prompts="not/there")
+    with pytest.raises(ConfigError):
+        agent.run_sync("2 + 2?")
+    strategy = SimpleNamespace(name="mine")
+    assert Agent(model=ScriptedModel([]), strategy=strategy).strategy is strategy
 
 
 def test_a_deferred_spec_is_looked_up_by_the_first_use() -> None:

@@ -119,7 +119,11 @@ def _write_listed(path: Path, files: Sequence[BundleFile], as_json: bool) -> int
                 console, [(file.name, f"{file.bytes:,}", file.about) for file in files], ["default"] * len(files)
             )
         write_bundle(path, files)
-    print_stderr(translate("{path} is written. Read it before you send it: the words of the run are in it.", path=path))
+    print_stderr(
+        translate(
+            "{path} is written. Read it before you send it: secrets are left out, your own words are not.", path=path
+        )
+    )
     return exits.OK
 
 

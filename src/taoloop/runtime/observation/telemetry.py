@@ -33,6 +33,7 @@ from taoloop.core.events import (
 )
 from taoloop.core.message import ToolCallText, Usage
 from taoloop.errors import ConfigError, MissingExtra
+from taoloop.lazy_exports import lazy_types
 
 if TYPE_CHECKING:
     from opentelemetry.context import Context
@@ -41,8 +42,10 @@ if TYPE_CHECKING:
 
     from taoloop.core.agent_spec import AgentSpec
     from taoloop.core.trace import Trace
+else:
+    globals().update(lazy_types({"core.agent_spec": "AgentSpec", "core.trace": "Trace"}))
 
-    Listener = Callable[[AnyEvent], None]
+Listener = Callable[[AnyEvent], None]
 
 __all__ = ["Telemetry", "instrument"]
 
