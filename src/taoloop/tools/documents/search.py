@@ -46,6 +46,7 @@ _MAX_SECTIONS = 50  # that are scored, of those that words find
 _MAX_PASSAGES = 80  # that are scored; the best sections may have more of them than that leaves for the others
 _READ_SECTIONS = 10  # that are read at a time
 _MAX_MATCHES = 3_000  # sections that the words of one search may cover together
+_MAX_COMMON_MATCHES = 1_000  # those that words of any question find too: they say little, and the more they find, the less
 _SHORT_QUERY_WORDS = 8  # of a query so short that a section may contain all of them
 _GROUP_FACTOR = 4  # how many passages are looked at for each that is returned
 _NEAR_DUPLICATE = 0.85  # the share of words that passages have in common if they say nearly the same
@@ -256,7 +257,8 @@ def _select_words(rarities: Mapping[str, float], counts: Mapping[str, int]) -> t
     total = 0
     for word in sorted(weights, key=lambda word: -weights[word]):
         total += counts[word]
-        if not selected or (total <= _MAX_MATCHES and len(selected) < _MAX_SEARCHED_WORDS):
+        most = _MAX_COMMON_MATCHES if word in COMMON_WORDS else _MAX_MATCHES
+        if not selected or (total <= most and len(selected) < _MAX_SEARCHED_WORDS):
             selected[word] = weights[word]
         else:
             rest.append(word)
