@@ -115,10 +115,20 @@ def test_rare_words_decide_and_common_ones_say_little(tmp_path: Path) -> None:
 
 def test_the_commonest_words_are_left_out_of_a_large_index_unless_a_short_question_needs_them() -> None:
     counts = {"the": 9_000, "notice": 2_000, "period": 2_400, "zebra": 3, "unknown": 0}
-    assert _select_words(counts) == (["zebra", "notice"], ["period", "the"])
-    assert _select_words({"the": 9_000}) == (["the"], [])
-    assert _select_words({"class": 300, "zebra": 200}) == (["zebra", "class"], [])
-    assert _select_words({}) == ([], [])
+    assert select_words(counts) == (["zebra", "notice"], ["period", "the"])
+    assert select_words({"the": 9_000}) == (["the"], [])
+    assert select_words({"class": 300, "zebra": 200}) == (["zebra", "class"], [])
+    assert select_words({}) == ([], [])
+
+
+def test_words_of_any_question_find_sections_in_a_small_index_only() -> None:
+    assert select_words({"with": 700, "zebra": 200}) == (["zebra", "with"], [])
+    assert select_words({"with": 900, "zebra": 200}) == (["zebra"], ["with"])
+
+
+def select_words(counts: dict[str, int]) -> tuple[list[str], list[str]]:
+    selected, rest = _select_words({word: 10 / (count + 1) for word, count in counts.items()}, counts)
+    return [*selected], rest
 
 
 def indexed(root: Path, **texts: str) -> PassageSearch:

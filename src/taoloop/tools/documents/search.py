@@ -3,8 +3,9 @@
 BM25 gives each word its weight: the rarer, the more. The most common words also cost the most, so in a large index the
 rarest find the sections, until they cover enough, and all words then score the best of these: the cost of a search
 depends neither on the length of the query nor on the size of the folder. The sections with all words of a short query
-are among them. Words of any question find sections only where a query has no others. Each section is one result, its
-best passage, and so are passages that say nearly the same.
+are among them. Words of any question find sections only where a query has no others; in a small index they help to
+choose among those that the others find. Each section is one result, its best passage, and so are passages that say
+nearly the same.
 """
 
 from __future__ import annotations
@@ -46,7 +47,7 @@ _MAX_SECTIONS = 50  # that are scored, of those that words find
 _MAX_PASSAGES = 80  # that are scored; the best sections may have more of them than that leaves for the others
 _READ_SECTIONS = 10  # that are read at a time
 _MAX_MATCHES = 3_000  # sections that the words of one search may cover together
-_MAX_COMMON_MATCHES = 1_000  # those that words of any question find too: they say little, and the more they find, the less
+_MAX_COMMON_MATCHES = 1_000  # those that words of any question find too: the more, the less they say
 _SHORT_QUERY_WORDS = 8  # of a query so short that a section may contain all of them
 _GROUP_FACTOR = 4  # how many passages are looked at for each that is returned
 _NEAR_DUPLICATE = 0.85  # the share of words that passages have in common if they say nearly the same
@@ -250,12 +251,15 @@ def _is_near_duplicate(words: frozenset[str], rest: frozenset[str]) -> bool:
 
 
 def _select_words(rarities: Mapping[str, float], counts: Mapping[str, int]) -> tuple[dict[str, float], list[str]]:
-    """The words to search for with their weights, the heaviest first, and the others, which only add their weight."""
+    """The words to search for with their weights, and the others, which only add theirs to the score of a section.
+
+    The heaviest are the first, and words of any question the last.
+    """
     weights = {word: word_weight(word, rarity) for word, rarity in rarities.items() if counts[word]}
     selected: dict[str, float] = {}
     rest: list[str] = []
     total = 0
-    for word in sorted(weights, key=lambda word: -weights[word]):
+    for word in sorted(weights, key=lambda word: (word in COMMON_WORDS, -weights[word])):
         total += counts[word]
         most = _MAX_COMMON_MATCHES if word in COMMON_WORDS else _MAX_MATCHES
         if not selected or (total <= most and len(selected) < _MAX_SEARCHED_WORDS):
@@ -292,11 +296,14 @@ def _rank_by_weights(
 ) -> dict[int, float]:
     """The best sections by BM25 with these weights; those of FTS5, which are 0 for frequent words, are taken out."""
     scores: dict[int, float] = {}
+    are_common = weights.keys() <= COMMON_WORDS
     for word, weight in weights.items():
+        may_find = are_common or word not in COMMON_WORDS
         given = max(math.log((sections - counts[word] + 0.5) / (counts[word] + 0.5)), _LEAST_FTS5_WEIGHT)
         rows = database.execute("SELECT rowid, rank FROM passage_words WHERE passage_words MATCH ?", (f'"{word}"',))
         for number, rank in rows:
-            scores[number] = scores.get(number, 0.0) - rank * weight / given
+            if may_find or number in scores:
+                scores[number] = scores.get(number, 0.0) - rank * weight / given
     return {number: scores[number] for number in heapq.nlargest(_MAX_SECTIONS, scores, key=lambda each: scores[each])}
 
 

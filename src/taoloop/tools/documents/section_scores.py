@@ -6,8 +6,8 @@ words that its section has, and a long section has words that have nothing to do
 first, like its headings, tells what it is about, and counts more.
 A word as the query has it is a term of its own beside its stem, as rare as that form is, and so is a pair of neighbours
 in the query: so all that plain BM25 knows of a text is in the sum. Words of any question may be rare in a technical
-text ("why"), but say little, so none weighs more than a word that half of the sections have; where they are the names of
-things ("with", "for", "is"), they are frequent and keep their weight.
+text ("why"), but say little, so none weighs more than a word that half of the sections have; where they are names
+("with", "for", "is"), they are frequent and keep their weight.
 A section in Chinese ranks behind its like in English for a query without Chinese: who asks so wants to read that.
 """
 
@@ -84,9 +84,7 @@ class _WordCounter:
         self._beginnings = (*{stem[:2] for stem in self._wanted},)  # which a word and its stem have in common
         self.pairs = {*pairwise(self.stems.values())}
         self._known: set[str] = set()  # of the words of texts
-        self._terms: dict[
-            str, list[str]
-        ] = {}  # those with stems of the query: these, and what is as it is written there
+        self._terms: dict[str, list[str]] = {}  # those with stems of the query: these, and forms as they are there
         self._rows: dict[str, list[str]] = {}  # their stems alone
 
     def count(self, text: str) -> _Counts:
