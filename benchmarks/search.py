@@ -84,8 +84,8 @@ class Score:
         """Whether it has fewer of the same questions within a rank than the other, by more than chance (sign test)."""
         pairs = [(own <= limit, rank <= limit) for own, rank in zip(self.ranks, other.ranks, strict=True)]
         lost, won = pairs.count((False, True)), pairs.count((True, False))
-        more = sum(math.comb(lost + won, number) for number in range(lost, lost + won + 1))
-        return more / 2 ** (lost + won) < CHANCE
+        more: int = sum(math.comb(lost + won, number) for number in range(lost, lost + won + 1))
+        return more < CHANCE * 2.0 ** (lost + won)
 
     def __str__(self) -> str:
         return "/".join(str(self.within(limit)) for limit in RANKS) + f" of {len(self.ranks)}"
@@ -302,7 +302,7 @@ def targets(scores: Mapping[tuple[str, str, str], Score]) -> Iterator[bool]:
 
 
 def corpus_scores(scores: Mapping[tuple[str, str, str], Score]) -> dict[tuple[str, str], Score]:
-    """The scores of passages for each corpus, that of the documentation by the language of the questions, and for all."""
+    """The scores of passages for each corpus, of the documentation by the language of the questions, and for all."""
     corpora: dict[tuple[str, str], Score] = {}
     for (kind, _, name), score in scores.items():
         if kind.startswith("passages, "):
