@@ -110,7 +110,8 @@ class Tally:
 
 def short_plan() -> list[Job]:
     """The series that `tests/security/test_agentdojo_short.py` judges."""
-    jobs = [Job(policy=NONE, kind="task"), Job(policy=NONE, kind="attack", obeys=False), Job(policy=NONE, kind="attack")]
+    jobs = [Job(policy=NONE, kind="task")]
+    jobs += [Job(policy=NONE, kind="attack", obeys=obeys) for obeys in (False, True)]
     for name in ("supervised", "headless"):
         jobs += [Job(policy=name, kind="task"), Job(policy=name, kind="probe", person="oracle")]
         jobs += [Job(policy=name, kind="attack"), Job(policy=name, kind="attack", pins="hijacked")]
