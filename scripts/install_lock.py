@@ -3,8 +3,8 @@
 uv does not read the configuration of pip, in which mirrors and certificates are named, so it is handed over here. The
 hashes of the lock decide what may be installed; so it does not matter which index offers a version first.
 
-Usage: PYTHON scripts/install_lock.py LOCK [--editable]     into the environment of PYTHON; --editable: this checkout too
-       PYTHON scripts/install_lock.py LOCK --target FOLDER  into a folder
+Usage: PYTHON scripts/install_lock.py LOCK [--editable]    into the environment of PYTHON; --editable: this checkout too
+       PYTHON scripts/install_lock.py LOCK --target FOLDER into a folder
 """
 
 from __future__ import annotations

@@ -78,7 +78,9 @@ def _install() -> None:
     sys.addaudithook(_audit)  # for good: there is no way to remove one
 
 
-def _audit(event: str, arguments: tuple[Any, ...], *, watched: Collection[str] = _PATHS, guards: _Guards = _guard) -> None:
+def _audit(
+    event: str, arguments: tuple[Any, ...], *, watched: Collection[str] = _PATHS, guards: _Guards = _guard
+) -> None:
     # bound here, because the interpreter still calls it at its end, when the names of this module are gone
     if event not in watched or (guard := guards.get()) is None:
         return
