@@ -15,6 +15,7 @@ from taoloop.tools.documents.index_update import update_index
 from taoloop.tools.documents.search import (
     EXACT_BELOW,
     PassageSearch,
+    _rank_by_weights,
     _select_words,
     nearest_by_signs,
     sign_bits,
@@ -121,9 +122,17 @@ def test_the_commonest_words_are_left_out_of_a_large_index_unless_a_short_questi
     assert select_words({}) == ([], [])
 
 
-def test_words_of_any_question_find_sections_in_a_small_index_only() -> None:
+def test_words_of_any_question_help_to_choose_sections_in_a_small_index_only() -> None:
     assert select_words({"with": 700, "zebra": 200}) == (["zebra", "with"], [])
     assert select_words({"with": 900, "zebra": 200}) == (["zebra"], ["with"])
+
+
+def test_files_that_are_added_during_a_search_do_no_harm(tmp_path: Path) -> None:
+    (tmp_path / "a.md").write_text("A zebra.")
+    index = Index(folder_of(tmp_path))
+    update_index(index)
+    with index.open() as database:
+        assert len(_rank_by_weights(database, {"zebra": 1.0}, {"zebra": 3}, 1)) == 1
 
 
 def select_words(counts: dict[str, int]) -> tuple[list[str], list[str]]:

@@ -299,7 +299,8 @@ def _rank_by_weights(
     are_common = weights.keys() <= COMMON_WORDS
     for word, weight in weights.items():
         may_find = are_common or word not in COMMON_WORDS
-        given = max(math.log((sections - counts[word] + 0.5) / (counts[word] + 0.5)), _LEAST_FTS5_WEIGHT)
+        ratio = (sections - counts[word] + 0.5) / (counts[word] + 0.5)  # below 0 if another process adds files now
+        given = math.log(ratio) if ratio > 1 else _LEAST_FTS5_WEIGHT
         rows = database.execute("SELECT rowid, rank FROM passage_words WHERE passage_words MATCH ?", (f'"{word}"',))
         for number, rank in rows:
             if may_find or number in scores:
