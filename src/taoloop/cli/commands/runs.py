@@ -28,7 +28,7 @@ from taoloop.journals.costs import GROUPS, totals, unpriced_models, usage_rows
 from taoloop.journals.queries import RunQuery, queries_of, runs_inside
 from taoloop.journals.usage import UsageRow
 from taoloop.journals.usage_report import usage_csv
-from taoloop.runtime.after.recovery import stuck_runs
+from taoloop.runtime.after.recovery import stuck_excerpts
 from taoloop.runtime.approvals.inbox import WaitingQuestions
 from taoloop.runtime.resume_facts import undone_calls
 from taoloop.translation import mark
@@ -112,7 +112,7 @@ async def _load_rows(journal: Journal, limit: int, query: RunQuery) -> tuple[lis
     holds = locks_of(journal)
     if holds is None:
         return rows, states
-    stuck = {trace.run_id for trace in await stuck_runs(journal)}
+    stuck = {trace.run_id for trace in await stuck_excerpts(journal)}
     for row in rows:
         if row.status == "running" and await holds.holder(row.run_id) is None:
             is_fork = await holds.is_new_fork(row.run_id)
