@@ -19,9 +19,10 @@ FIRST = 9_000
 
 
 class CountingJournal(MemoryJournal):
-    """Counts the events that are read."""
+    """Counts the events that are read, in all and at once."""
 
     events_read = 0
+    most_at_once = 0
 
     async def load(self, run_id: str) -> list[Event]:
         """All events of a run."""
@@ -31,8 +32,13 @@ class CountingJournal(MemoryJournal):
         """A part of a run."""
         return self._counted(await super().read(run_id, **part))
 
+    def forget(self) -> None:
+        """Begin to count anew."""
+        self.events_read = self.most_at_once = 0
+
     def _counted(self, events: list[Event]) -> list[Event]:
         self.events_read += len(events)
+        self.most_at_once = max(self.most_at_once, len(events))
         return events
 
 

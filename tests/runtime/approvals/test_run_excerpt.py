@@ -67,12 +67,12 @@ def test_open_questions_are_the_same_as_with_the_whole_run() -> None:
         await put_long_approval(journal)
         await put_long_blocked(journal)
         whole = (await Inbox(WholeRuns(journal)).load()).items  # type: ignore[arg-type]  # all that it asks for
-        journal.events_read = 0
+        journal.forget()
         items = (await Inbox(journal).load()).items
         assert journal.events_read < 2 * SHORT + 100
         assert items == whole
         assert [(item.kind, len(item.calls)) for item in items] == [("approval", 1), ("approval", 1), ("blocked", 1)]
-        journal.events_read = 0
+        journal.forget()
         assert len(await pending_approvals(journal)) == 2
         assert (await WaitingQuestions().count(journal)).total() == 2
         assert journal.events_read < 3 * SHORT
@@ -102,7 +102,7 @@ def test_a_call_from_before_the_last_decision_is_looked_for() -> None:
         facts = [(await _facts("asks-user"))[0], reply, requested, *steps(STEPS, first=2), observed]
         lease = await put(journal, "early", [*facts, Paused(reason="", waiting_for=("call_1",))])
         await put(journal, "open", [*facts[:-1], Paused(reason="", waiting_for=("call_1",))])
-        journal.events_read = 0
+        journal.forget()
         assert (await read_excerpt(journal, "early")).calls["call_1"].observed is not None
         excerpt = await read_excerpt(journal, "open")
         assert (excerpt.paused is not None, list(excerpt.pending)) == (True, ["call_1"])
@@ -124,7 +124,7 @@ def test_a_question_of_the_model_names_the_newest_outputs_that_it_had_read(is_tr
         agent = Agent(model=script, tools=[read_mail, ask_user, read_page], journal=short, policy=policy)
         await agent.run("Pay the invoice.", run_id="asks-user")
         await lengthen(journal, short, "asks-user")
-        journal.events_read = 0
+        journal.forget()
         (item,) = (await Inbox(journal).load()).items
         is_bounded = journal.events_read < 3 * SHORT
         (whole,) = (await Inbox(WholeRuns(journal)).load()).items  # type: ignore[arg-type]  # all that it asks for
@@ -152,11 +152,11 @@ def test_a_run_that_died_is_the_same_as_with_all_of_it() -> None:
         await lengthen(journal, short, "dead")
         await lengthen(journal, short, undo_id("orders", 1))
         await lengthen(journal, short, "orders")
-        journal.events_read = 0
+        journal.forget()
         items = (await Inbox(journal).load()).items
         assert journal.events_read < 5 * SHORT
         assert [item.kind for item in items] == ["doubt", "undo", "dead"]
-        journal.events_read = 0
+        journal.forget()
         assert [trace.run_id for trace in await stuck_excerpts(journal)] == ["dead"]
         assert len(await pending_approvals(journal, in_doubt=True)) == 1
         assert journal.events_read < 5 * SHORT
@@ -173,7 +173,7 @@ def test_a_run_inside_that_made_progress_is_read_from_its_last_decision_on() -> 
         start = (await _facts("asks-user"))[0]
         assert isinstance(start, RunStarted)
         await put(journal, "dead.1", [replace(start, parent="dead"), *steps(STEPS)], apart_s=1)
-        journal.events_read = 0
+        journal.forget()
         assert await deaths_in_a_row(journal, await read_excerpt(journal, "dead")) == 0, "it is newer than the resumes"
         assert journal.events_read < 3 * SHORT
         whole = Trace("dead", await journal.load("dead"))

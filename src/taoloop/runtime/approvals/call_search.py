@@ -29,7 +29,7 @@ _MOST_OF_VALUE = 6  # calls whose outputs have one value, the newest; the first 
 _MOST_VALUES = 32  # that are searched for: those of the call, and of the look-ups that they came from
 
 
-class PastCall(NamedTuple):
+class EndedCall(NamedTuple):
     """A call that has its outcome."""
 
     requested: ActionRequested
@@ -123,7 +123,7 @@ class _OriginSearch:
             if (name := self._search.add(value)) is not None:
                 self._newest.setdefault(name, [])
 
-    def look_into(self, call: PastCall) -> None:
+    def look_into(self, call: EndedCall) -> None:
         """Look for the values in the output of a call, which is before all those that were looked into."""
         call_id, args = call.requested.call_id, call.requested.args
         for name in self._search.values_in(call.observed):
@@ -133,7 +133,7 @@ class _OriginSearch:
                 self.add_values(args if call.approval is None or call.approval.args is None else call.approval.args)
 
 
-async def _items_before(queries: JournalQueries, run_id: str, before: int) -> AsyncIterator[PastCall | Event]:
+async def _items_before(queries: JournalQueries, run_id: str, before: int) -> AsyncIterator[EndedCall | Event]:
     """The calls with an outcome and the notes that count as words before an event, the newest first."""
     outcomes: dict[str, Observed] = {}
     approvals: dict[str, ApprovalGiven] = {}
@@ -148,7 +148,7 @@ async def _items_before(queries: JournalQueries, run_id: str, before: int) -> As
                 case ActionRequested() as fact:
                     observed, approval = outcomes.pop(fact.call_id, None), approvals.pop(fact.call_id, None)
                     if observed is not None and fact.verdict != "deny":
-                        yield PastCall(fact, approval, observed)
+                        yield EndedCall(fact, approval, observed)
                 case Noted() as fact if fact.by != GUARD or fact.about.startswith(LESSON):
                     yield event
                 case _:
@@ -159,12 +159,12 @@ def _requests(event: Event, call_id: str) -> bool:
     return isinstance(event.fact, ActionRequested) and event.fact.call_id == call_id
 
 
-def _is_untrusted(trace: Trace, call: PastCall) -> bool:
+def _is_untrusted(trace: Trace, call: EndedCall) -> bool:
     card = trace.card(call.requested.tool)
     return is_untrusted_output(call.requested, call.observed, card, trace.agent.policy)
 
 
-def _is_answered(trace: Trace, call: PastCall) -> bool:
+def _is_answered(trace: Trace, call: EndedCall) -> bool:
     """Whether a call is a question that the user answered: what they said are words of theirs, and no output."""
     labels = {} if trace.started is None else trace.started.labels
     answer = call.approval
@@ -172,6 +172,6 @@ def _is_answered(trace: Trace, call: PastCall) -> bool:
     return is_answer and answer is not None and is_by_starter(labels, answer.by, answer.authenticated)
 
 
-def _is_vouched_for(call: PastCall) -> bool:
+def _is_vouched_for(call: EndedCall) -> bool:
     """Whether a person made values of the call their own: they edited it, or trust its values."""
     return call.approval is not None and (call.approval.args is not None or call.approval.scope == "values")

@@ -178,13 +178,12 @@ async def _next_step(queries: JournalQueries, run_id: str, first: int, end: int)
 
 async def find_citation(journal: Journal, run_id: str, passage: str) -> int | None:
     """The observation that contains the passage `doc:ID`, or that is `obs:CALL_ID`; None: the run has none."""
-    call_id = passage.removeprefix("obs:") if passage.startswith("obs:") else None
+    if passage.startswith("obs:"):
+        call_ids, kinds = (passage.removeprefix("obs:"),), (Observed.kind,)
+        events = await queries_of(journal).read(run_id, kinds=kinds, call_ids=call_ids, limit=1)
+        return events[0].seq if events else None
     async for event in read_all(queries_of(journal), run_id):
         if not isinstance(event.fact, Observed):
-            continue
-        if call_id is not None:
-            if event.fact.call_id == call_id:
-                return event.seq
             continue
         if passage in event.fact.output:
             return event.seq
