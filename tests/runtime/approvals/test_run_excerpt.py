@@ -204,7 +204,7 @@ def test_the_evidence_of_a_call_is_the_same_as_with_the_whole_run() -> None:
         replies = [call("find_customer", name="Ann"), call("find_accounts", customer_id="C-4711"), call("read_mail")]
         for profile, iban in (("supervised", "DE02120300000000202051"), ("autonomous", "DE89370400440532013000")):
             payment = call("transfer", iban=iban, amount=1700, note="as agreed")
-            policy = Policy(profile=profile, trusted_tools=("find_*",))  # type: ignore[arg-type]  # one of the profiles
+            policy = replace(Policy(trusted_tools=("find_*",)), **{"profile": profile})
             script = ScriptedModel([*replies, payment, "done"], strict=False)
             agent = Agent(model=script, tools=TOOLS, policy=policy, journal=short)
             await agent.run("Pay Ann what we agreed on.", run_id=profile)
