@@ -14,7 +14,7 @@ from tests.serve.panel.run_samples import extend, put, steps
 
 from taoloop import Agent, Limits, MemoryJournal, ScriptedModel, Trace, tool
 from taoloop.core.events import Fact, ModelReplied, Paused, Resumed, RunStarted
-from taoloop.core.policy import Policy
+from taoloop.core.policy import Policy, Profile
 from taoloop.policy.review.argument_origins import argument_origins
 from taoloop.runtime.after.recovery import stuck_excerpts
 from taoloop.runtime.after.undo_plan import undo_id
@@ -202,9 +202,10 @@ def test_the_evidence_of_a_call_is_the_same_as_with_the_whole_run() -> None:
     async def main() -> None:
         short = MemoryJournal()
         replies = [call("find_customer", name="Ann"), call("find_accounts", customer_id="C-4711"), call("read_mail")]
-        for profile, iban in (("supervised", "DE02120300000000202051"), ("autonomous", "DE89370400440532013000")):
+        ibans: dict[Profile, str] = {"supervised": "DE02120300000000202051", "autonomous": "DE89370400440532013000"}
+        for profile, iban in ibans.items():
             payment = call("transfer", iban=iban, amount=1700, note="as agreed")
-            policy = replace(Policy(trusted_tools=("find_*",)), **{"profile": profile})
+            policy = Policy(profile=profile, trusted_tools=("find_*",))
             script = ScriptedModel([*replies, payment, "done"], strict=False)
             agent = Agent(model=script, tools=TOOLS, policy=policy, journal=short)
             await agent.run("Pay Ann what we agreed on.", run_id=profile)
