@@ -45,6 +45,7 @@ from taoloop.core.events import (
     Resumed,
     RunStarted,
 )
+from taoloop.core.message import Message
 from taoloop.core.policy import unused_fields
 from taoloop.core.text import replace_surrogates
 from taoloop.core.texts import TEXTS
@@ -62,11 +63,11 @@ LATER_FIELDS: dict[type[Fact], frozenset[str]] = {
     Noted: frozenset({"authenticated"}),
     Finished: frozenset({"abandoned_by", "denied", "unasked", "authenticated", "evidence"}),
     Resumed: frozenset({"cards", "texts", "model", "policy", "new_policy", "earlier_holder"}),
-    RunStarted: frozenset({"user_instructions", "handed_over_by", "authority", "images", "plan_step", "deps"}),
+    RunStarted: frozenset({"user_instructions", "handed_over_by", "authority", "images", "files", "plan_step", "deps"}),
 }
 """Fields that are left out while they are empty: events are then as earlier versions wrote them."""
 
-_NO_IMAGES = {"images": True}
+_NO_IMAGES = {"images": True, "files": True}
 """The same for an observation, the most frequent fact, at less cost."""
 
 _POLICY_DEFAULTS = {"followed_hosts": None, "task_authority": "full"}
@@ -75,7 +76,9 @@ _POLICY_DEFAULTS = {"followed_hosts": None, "task_authority": "full"}
 
 def encode_fact(fact: Fact) -> bytes:
     """The fields of a fact as one JSON object in UTF-8; its kind is stored separately."""
-    unused: Any = _NO_IMAGES if type(fact) is Observed and not fact.images else None
+    unused: Any = _NO_IMAGES if type(fact) is Observed and not fact.images and not fact.files else None
+    if type(fact) is Observed and unused is None:
+        unused = _unused_attachment_fields(fact)
     for name in LATER_FIELDS.get(type(fact), ()):
         if not getattr(fact, name):
             unused = {name: True} if unused is None else unused | {name: True}
@@ -91,9 +94,17 @@ def encode_fact(fact: Fact) -> bytes:
 def _unused_start_fields(fact: RunStarted) -> dict[str, Any]:
     """The later fields of the beginning of a run that say nothing, but those of its agent."""
     unused: dict[str, Any] = {name: True for name in LATER_FIELDS[RunStarted] if not getattr(fact, name)}
+    unused |= _unused_attachment_fields(fact)
     if fact.history:
-        plain_turns = (number for number, message in enumerate(fact.history) if not message.images)
-        unused["history"] = {number: {"images"} for number in plain_turns}
+        unused["history"] = {number: _unused_attachment_fields(message) for number, message in enumerate(fact.history)}
+    return unused
+
+
+def _unused_attachment_fields(holder: RunStarted | Observed | Message) -> dict[str, Any]:
+    """The fields about images and files that say nothing, in what may have some."""
+    unused: dict[str, Any] = {name: True for name in ("images", "files") if not getattr(holder, name)}
+    if holder.images:
+        unused["images"] = {number: {"url"} for number, image in enumerate(holder.images) if not image.url}
     return unused
 
 

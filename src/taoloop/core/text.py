@@ -14,7 +14,8 @@ from typing import TYPE_CHECKING, Any, Literal, TypeGuard, TypeVar, cast
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping
 
-    from taoloop.core.message import Message
+    from taoloop.core.attachments.files import attached
+from taoloop.core.message import Message
 
 E = TypeVar("E", bound=Exception)
 
@@ -71,12 +72,12 @@ def truncate_to_tokens(text: str, most: int) -> str:
 
 
 def message_tokens(message: Message) -> int:
-    """The size of one message, with its calls and images."""
+    """The size of one message, with its calls, images and files."""
     calls = sum(
         estimate_tokens(call.name) + estimate_tokens(call.arguments) + MESSAGE_TOKENS for call in message.tool_calls
     )
-    images = sum(image.tokens for image in message.images) if message.images else 0
-    return MESSAGE_TOKENS + estimate_tokens(message.content) + calls + images
+    extra = sum(info.tokens for info in attached(message)) if message.images or message.files else 0
+    return MESSAGE_TOKENS + estimate_tokens(message.content) + calls + extra
 
 
 _SURROGATES = lazy_pattern("[\ud800-\udfff]")

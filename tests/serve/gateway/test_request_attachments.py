@@ -84,7 +84,7 @@ def test_images_of_earlier_messages_stay_in_their_places(seeing: tuple[Running, 
     assert sent_urls(server.asked[-1]) == [data_uri(CAT)]
 
 
-def test_responses_take_images_and_continue_with_them(seeing: tuple[Running, Upstream]) -> None:
+def test_responses_take_attachments_and_continue_with_them(seeing: tuple[Running, Upstream]) -> None:
     running, server = seeing
     content: Any = [
         {"type": "input_text", "text": "What is in it?"},
