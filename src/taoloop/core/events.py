@@ -35,7 +35,6 @@ Status = Literal[
     "unsupported",
 ]
 """How a run ended, or that it waits. The answer of a `blocked` run may rest on denied calls."""
-
 ApprovalScope = Literal["call", "rule", "values"]
 
 
@@ -281,8 +280,7 @@ class ApprovalGiven:
     digits: Mapping[str, str] | None = None
     """Decimals in `args` as the person wrote them (`1.10`), by JSON pointer; None where they were not text."""
     authenticated: str = ""
-    """How it is known that it was `by`: `os_user` (of the operating system), `gateway_key`, `panel_token` (a login to
-    the panel); empty: only claimed."""
+    """How it is known: `os_user` (of the operating system), `gateway_key`, `panel_token` (login); empty: claimed."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

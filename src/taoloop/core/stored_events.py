@@ -61,14 +61,15 @@ LATER_FIELDS: dict[type[Fact], frozenset[str]] = {
     JudgedAgain: frozenset({"replaces"}),
     DoubtSettled: frozenset({"authenticated"}),
     Noted: frozenset({"authenticated"}),
+    Observed: frozenset({"files"}),
     Finished: frozenset({"abandoned_by", "denied", "unasked", "authenticated", "evidence"}),
     Resumed: frozenset({"cards", "texts", "model", "policy", "new_policy", "earlier_holder"}),
     RunStarted: frozenset({"user_instructions", "handed_over_by", "authority", "images", "files", "plan_step", "deps"}),
 }
 """Fields that are left out while they are empty: events are then as earlier versions wrote them."""
 
-_NO_IMAGES = {"images": True, "files": True}
-"""The same for an observation, the most frequent fact, at less cost."""
+_NO_ATTACHMENTS = {"images": True, "files": True}
+"""The same for an observation without any."""
 
 _POLICY_DEFAULTS = {"followed_hosts": None, "task_authority": "full"}
 """The same for fields of a policy."""
@@ -76,14 +77,15 @@ _POLICY_DEFAULTS = {"followed_hosts": None, "task_authority": "full"}
 
 def encode_fact(fact: Fact) -> bytes:
     """The fields of a fact as one JSON object in UTF-8; its kind is stored separately."""
-    unused: Any = _NO_IMAGES if type(fact) is Observed and not fact.images and not fact.files else None
-    if type(fact) is Observed and unused is None:
-        unused = _unused_attachment_fields(fact)
-    for name in LATER_FIELDS.get(type(fact), ()):
-        if not getattr(fact, name):
-            unused = {name: True} if unused is None else unused | {name: True}
-    if type(fact) is RunStarted:
+    unused: Any = None
+    if type(fact) is Observed:  # the most frequent fact
+        unused = _unused_attachment_fields(fact) if fact.images or fact.files else _NO_ATTACHMENTS
+    elif type(fact) is RunStarted:
         unused = {**_unused_start_fields(fact), "agent": _unused_agent_fields(fact.agent)}
+    else:
+        for name in LATER_FIELDS.get(type(fact), ()):
+            if not getattr(fact, name):
+                unused = {name: True} if unused is None else unused | {name: True}
     try:
         return pydantic_core.to_json(fact, inf_nan_mode="strings", exclude=unused)
     except (pydantic_core.PydanticSerializationError, UnicodeEncodeError):

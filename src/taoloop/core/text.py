@@ -14,7 +14,6 @@ from typing import TYPE_CHECKING, Any, Literal, TypeGuard, TypeVar, cast
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping
 
-    from taoloop.core.attachments.files import attached
 from taoloop.core.message import Message
 
 E = TypeVar("E", bound=Exception)
@@ -76,7 +75,8 @@ def message_tokens(message: Message) -> int:
     calls = sum(
         estimate_tokens(call.name) + estimate_tokens(call.arguments) + MESSAGE_TOKENS for call in message.tool_calls
     )
-    extra = sum(info.tokens for info in attached(message)) if message.images or message.files else 0
+    extra = sum(image.tokens for image in message.images) if message.images else 0
+    extra += sum(file.tokens for file in message.files) if message.files else 0
     return MESSAGE_TOKENS + estimate_tokens(message.content) + calls + extra
 
 

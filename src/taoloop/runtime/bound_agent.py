@@ -11,7 +11,7 @@ from functools import cached_property
 from typing import TYPE_CHECKING, Any
 
 from taoloop.core.agent_spec import AgentSpec, Limits
-from taoloop.core.attachments.files import Attachment, infos_of
+from taoloop.core.attachments.files import Attachment, File, infos_of
 from taoloop.core.cards.tool_card import Tier
 from taoloop.core.cards.tool_search import PAGING_TOOL
 from taoloop.core.events import Fact, ModelReplied, Resumed, RunStarted
@@ -34,11 +34,11 @@ from taoloop.runtime.agent_toolbox import FINDERS, build_toolbox, default_limits
 from taoloop.runtime.approvals.request import Approver
 from taoloop.runtime.chat import has_untrusted_turns, load_history
 from taoloop.runtime.engine.agent_description import describe_agent, policy_of_runs
-from taoloop.runtime.engine.attachment_sources import AttachmentSource
+from taoloop.runtime.engine.attachment_sources import AttachmentSource, read_attachments, require_readable
 from taoloop.runtime.engine.clock import new_nonce
 from taoloop.runtime.engine.hook_setup import hooks_of, require_hooks
 from taoloop.runtime.engine.redaction import redactor_for
-from taoloop.runtime.engine.run_artifacts import RunArtifacts, first_artifacts, take_attachments, with_attachments
+from taoloop.runtime.engine.run_artifacts import RunArtifacts, describe_images, first_artifacts, with_attachments
 from taoloop.runtime.engine.run_dependencies import declared_deps, inherited_deps, instructions_of, resolve_deps
 from taoloop.runtime.engine.tool_execution import require_transactions
 from taoloop.runtime.journal_access import acquire_run, open_journal, require_open, run_lock
@@ -329,14 +329,20 @@ class BoundAgent:
             history=tuple(history),
             parent=parent,
             after=after,
-            tainted=untrusted,
+            tainted=untrusted or any(isinstance(item, File) for item in attachments),
             **infos_of(attachments),
             labels=labels,
         )
 
+    def read_attachments(self, sources: Sequence[AttachmentSource]) -> tuple[Attachment, ...]:
+        """The images and files of a task; refuses what this agent's model can make nothing of (`require_readable`)."""
+        attachments = read_attachments(sources, self.redactor)
+        require_readable(attachments, self.model, is_described=self.settings.describe_image is not None)
+        return attachments
+
     async def take_attachments(self, sources: Sequence[AttachmentSource]) -> tuple[Attachment, ...]:
-        """The images and files of a task, as this agent's runs take them (`taoloop.runtime.engine.run_artifacts`)."""
-        return await take_attachments(sources, self.redactor, self.model, self.settings.describe_image)
+        """Those, with descriptions of images as the runs of this agent take them."""
+        return await describe_images(self.read_attachments(sources), self.model, self.settings.describe_image)
 
     async def load_resumable(self, journal: Journal, run_id: str) -> Trace:
         """A run that this agent can resume (`require_resumable`).

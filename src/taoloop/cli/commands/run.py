@@ -57,7 +57,7 @@ from taoloop.runtime.after.fork_edits import Edits
 from taoloop.runtime.after.recovery import Recovered, belongs_to, orphans, recover, stuck_runs
 from taoloop.runtime.agent import Agent
 from taoloop.runtime.bound_agent import bind
-from taoloop.runtime.engine.attachment_sources import load_attachment, read_attachments
+from taoloop.runtime.engine.attachment_sources import load_attachment
 from taoloop.runtime.engine.clock import new_run_id
 from taoloop.runtime.journal_access import end_holder, require_unlocked
 from taoloop.runtime.runner import Listener
@@ -357,7 +357,7 @@ def new_session(
     agent = with_mock_model(configured, chosen, env)
     with warn_if_workspace_is_new(agent.workspace):
         spec = agent.spec_for(task)  # whatever is wrong with the agent is reported before anything is stored
-        images = read_attachments([load_attachment(path) for path in given["attach"]], bind(agent).redactor)
+        images = bind(agent).read_attachments([load_attachment(path) for path in given["attach"]])
         models = [spec.model, *(bind(inner).spec_for(task).model for inner in inner_agents(agent))]
     for model in models:
         require_extra(model)

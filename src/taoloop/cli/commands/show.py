@@ -106,7 +106,7 @@ def show_command(
         print_stderr(translate(text, run_id=trace.run_id, flaw=flaw.text))
     if save_images is not None:
         for saved in save_images_of(path, trace, Path(save_images)):
-            print_stderr(translate("Image written: {path}", path=saved))
+            print_stderr(translate("File written: {path}", path=saved))
     with capture_stdout() as stream:
         if as_json and steps:
             rows = step_summaries(trace)

@@ -116,6 +116,8 @@ async def begin_run(
     spec = bound.new_spec(task, run_input.limits, run_input.max_steps, run_input.allow)
     earlier = read_history(run_input.history)
     read_attachments(earlier.attachments, bound.redactor)  # none has a secret
+    sources = (*parts, *run_input.images) if parts else run_input.images
+    attachments = await bound.take_attachments(sources) if sources else ()
     after, run_id = run_input.after, run_input.run_id
     people = {"user": run_input.user, STARTED_BY: run_input.started_by, SESSION: run_input.session}
     async with bound.open_journal() as journal:
@@ -125,8 +127,6 @@ async def begin_run(
             await recover_on_start(agent, journal)
         if run_input.session:
             after, run_id = await next_turn(journal, run_input.session, run_input.user, run_id)
-        sources = (*parts, *run_input.images) if parts else run_input.images
-        attachments = await bound.take_attachments(sources) if sources else ()
         started = await bound.first_event(
             journal,
             task,

@@ -16,7 +16,7 @@ from taoloop.core.attachments.media_types import media_type_of
 from taoloop.core.images import MAX_IMAGE_BYTES, MAX_REQUEST_BYTES, MAX_REQUEST_IMAGES, Image, is_image
 from taoloop.core.redaction.redactor import Redactor
 from taoloop.errors import ConfigError, FileError, ImageError
-from taoloop.models.base import Model, is_language_model, reads_pdf, reads_prompts, sees_images
+from taoloop.models.base import Model, reads_pdf, reads_prompts, sees_images
 
 ImageSource = Image | bytes | str | Path
 """An image as a caller gives it: itself, the bytes of its file, or the path of the file."""
@@ -119,7 +119,7 @@ def require_readable(attachments: Sequence[Attachment], model: Model, *, is_desc
                 f"The file {item.info.file_name} is {item.media_type}; a task takes images, PDF and texts in UTF-8.",
                 hint="Convert it, or let a tool read it.",
             )
-        elif item.info.is_pdf and is_language_model(model) and not reads_pdf(model):
+        elif item.info.is_pdf and reads_prompts(model) and not reads_pdf(model):
             raise FileError(
                 f"The model {model.spec} is not known to read PDF.",
                 hint="Take one of OpenAI or Anthropic that sees images, give the text of the document, or let a tool"

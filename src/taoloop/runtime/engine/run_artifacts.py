@@ -25,7 +25,6 @@ from taoloop.core.views.transcript import Result, observation_text
 from taoloop.errors import FileError, ImageError, JournalTampered, ToolTimeout
 from taoloop.journals.base import Artifact, Journal
 from taoloop.models.base import Model, reads_pdf, sees_images
-from taoloop.runtime.engine.attachment_sources import AttachmentSource, read_attachments, require_readable
 from taoloop.runtime.engine.clock import within
 from taoloop.runtime.engine.tool_execution import Outcome, fault_of, is_own_cancellation
 from taoloop.runtime.threads import POOL
@@ -66,18 +65,12 @@ async def _call(describer: Describer, image: Image) -> str:
     return await result if inspect.isawaitable(result) else result
 
 
-async def take_attachments(
-    sources: Sequence[AttachmentSource], redactor: Redactor | None, model: Model, describer: Describer | None
+async def describe_images(
+    attachments: Sequence[Attachment], model: Model, describer: Describer | None
 ) -> tuple[Attachment, ...]:
-    """The images and files of a task; an image with a description behind its words where only a describer sees it.
-
-    Raises:
-        ImageError, FileError: as `read_attachments`; or this model can make nothing of one.
-    """
-    attachments = read_attachments(sources, redactor)
-    require_readable(attachments, model, is_described=describer is not None)
+    """The images and files of a task; an image with a description behind its words where only a describer sees it."""
     if describer is None or sees_images(model):
-        return attachments
+        return tuple(attachments)
     return tuple([await _described(describer, item) if isinstance(item, Image) else item for item in attachments])
 
 
@@ -146,7 +139,7 @@ class RunArtifacts:
         )
         stored = [attachment_artifact(item) for item in accepted]
         outcome.artifacts = (*outcome.artifacts, *stored)
-        self._data |= {item.info.ref: item.base64 for item in accepted if self._gets(item.info)}
+        self._data = self._data | {item.info.ref: item.base64 for item in accepted if self._gets(item.info)}
         return outcome
 
     def _gets(self, info: AttachmentInfo) -> bool:

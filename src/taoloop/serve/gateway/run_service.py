@@ -16,7 +16,7 @@ from dataclasses import dataclass, replace
 from typing import Any
 
 from taoloop.core.agent_spec import AgentSpec
-from taoloop.core.attachments.files import infos_of
+from taoloop.core.attachments.files import File, infos_of
 from taoloop.core.cards.tool_search import PAGING_TOOL
 from taoloop.core.events import RunStarted
 from taoloop.core.handles import READER
@@ -208,7 +208,7 @@ class Service:
             nonce=new_nonce(),
             history=attachments.history,
             after=request.after,
-            tainted=untrusted,
+            tainted=untrusted or any(isinstance(item, File) for item in attachments.all),
             user_instructions=request.system,
             authority=None if request.authority == "full" else request.authority,
             labels=request.labels,

@@ -1,8 +1,8 @@
 """The request of Anthropic's Messages API, validated by its types, in the terms of a chat completion.
 
-Source: Anthropic's API reference, "Create a Message" (2026-08). Texts, images, documents and the client's tools are supported, no
-files that a server keeps, or tools that one performs. What would change the answer is refused; what would not is
-ignored.
+Source: Anthropic's API reference, "Create a Message" (2026-08). Texts, images, documents and the client's tools are
+supported, no files that a server keeps, or tools that one performs. What would change the answer is refused; what would
+not is ignored.
 """
 
 from __future__ import annotations
