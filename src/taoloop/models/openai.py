@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Mapping, Sequence
 from typing import Any
 
@@ -149,6 +150,9 @@ def _arguments(arguments: object) -> str:
     return "" if arguments is None else to_json(arguments).decode()
 
 
+_OF_OPENAI = re.compile(r"(?:gpt|chatgpt|ft:gpt|o\d)\b", re.IGNORECASE)
+
+
 class OpenAIModel(ProviderModel):
     """A chat model behind an OpenAI-compatible address.
 
@@ -162,8 +166,8 @@ class OpenAIModel(ProviderModel):
 
     @property
     def takes_pdf(self) -> bool:
-        """OpenAI's own API takes PDFs as `file` parts; servers with the same address rarely do."""
-        return self.endpoint.provider == "openai"
+        """OpenAI's models take PDFs as `file` parts; other servers with such an address rarely do."""
+        return self.endpoint.provider == "openai" and _OF_OPENAI.match(self.endpoint.model) is not None
 
     def _body(self, request: ModelRequest, names: ToolNameMap, *, streamed: bool) -> dict[str, Any]:
         tools, closing = self._tools(request, names)
