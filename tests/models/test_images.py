@@ -178,7 +178,7 @@ def test_what_models_read_is_passed_through_wrappers() -> None:
     for options in (
         {},
         {"rate": Rate(requests_per_minute=60)},
-        {"endpoints": [ModelEndpoint(address="https://a.example/v1")]},
+        {"endpoints": [ModelEndpoint(base_url="https://a.example/v1")]},
     ):
         model = build_model("openai:gpt-4o", retry=Retry(), env=ENV, **{"rate": None, **options}).model  # type: ignore[arg-type]
         assert reads_pdf(model)

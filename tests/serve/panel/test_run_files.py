@@ -91,7 +91,7 @@ def test_images_are_on_the_page_and_files_are_links() -> None:
         assert response.headers["Content-Disposition"] == "attachment; filename*=UTF-8''a%20b.html"
 
     facts = (replace(started(), images=(picture.info,), files=(page.info,)), *steps(1))
-    browse(journal_with(*facts, artifacts=tuple(map(attachment_artifact, (picture, page)))), scenario)
+    browse(journal_with(*facts, artifacts=(attachment_artifact(picture), attachment_artifact(page))), scenario)
 
 
 def test_an_event_as_it_is_stored() -> None:
