@@ -94,7 +94,7 @@ class Agent(AgentSettings[Deps, Output]):
         None: those of `make_deps`. `max_steps` and `limits` replace the agent's own; `allow` names the only tools that
         it may call; `verbose` prints each step; `on_event` is called with every event once the journal has it,
         `on_delta` with each piece of a reply. A cancellation ends the run as `stopped`, and is raised again.
-        `task` is a text, or a list of texts, `Image`s, `File`s (PDF, text) and `Path`s of files. `images` are more: each
+        `task` is a text, or a list of texts, `Image`s, `File`s (PDF, text) and `Path`s. `images` are more: each
         a path, bytes, or an object; at most 20 with 20 MB. Nothing in them authorises anything: the task's words do.
         `user` is the person for whom the run is and whose logins tools use; empty: whoever uses this machine.
         `started_by` is who asks for it and how that is known, such as `os_user:ann`: that person's answers to questions
