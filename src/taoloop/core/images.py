@@ -16,6 +16,7 @@ from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass
 from typing import Any
 
+from taoloop.core.text import lazy_pattern
 from taoloop.errors import ImageError
 
 MAX_IMAGE_BYTES = 20_000_000
@@ -26,7 +27,7 @@ MAX_REQUEST_BYTES, MAX_REQUEST_IMAGES = 20_000_000, 20
 
 _MAX_IMAGE_TOKENS, _PIXELS_OF_A_TOKEN = 1_600, 750
 _ALT_CHARS, _URL_CHARS = 2_000, 2_000
-_WEB_URL = re.compile(rf"https?://[!-~]{{1,{_URL_CHARS}}}", re.IGNORECASE)
+_WEB_URL = lazy_pattern(rf"https?://[!-~]{{1,{_URL_CHARS}}}", re.IGNORECASE)
 _SIZES_IN_JPEG = frozenset(range(0xC0, 0xD0)) - {0xC4, 0xC8, 0xCC}  # the frame headers (T.81, table B.1)
 _SCAN_IN_JPEG, _JPEG_END = 0xDA, b"\xff\xd9"
 _PNG_END = b"\0\0\0\0IEND\xaeB`\x82"  # the last chunk: its length, type and checksum

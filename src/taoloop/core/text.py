@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING, Any, Literal, TypeGuard, TypeVar, cast
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping
 
-from taoloop.core.message import Message
+    from taoloop.core.message import Message
 
 E = TypeVar("E", bound=Exception)
 

@@ -13,6 +13,7 @@ from taoloop.core.cards.tool_card import ToolCard
 from taoloop.core.effects import ModelRequest
 from taoloop.core.images import ImageInfo
 from taoloop.core.message import Message, ModelReply, Usage
+from taoloop.core.text import lazy_pattern
 from taoloop.dialects.prompt import describe
 from taoloop.dialects.texts import TEXTS
 from taoloop.errors import ModelContentRefused
@@ -150,7 +151,7 @@ def _arguments(arguments: object) -> str:
     return "" if arguments is None else to_json(arguments).decode()
 
 
-_OF_OPENAI = re.compile(r"(?:gpt|chatgpt|ft:gpt|o\d)\b", re.IGNORECASE)
+_OF_OPENAI = lazy_pattern(r"(?:gpt|chatgpt|ft:gpt|o\d)\b", re.IGNORECASE)
 
 
 class OpenAIModel(ProviderModel):

@@ -14,6 +14,7 @@ from typing import Any, Protocol, TypedDict, TypeGuard
 
 from taoloop.core.attachments.media_types import PDF, is_text, media_type_of
 from taoloop.core.images import Image, ImageInfo
+from taoloop.core.text import lazy_pattern
 from taoloop.errors import FileError
 
 MAX_FILE_BYTES = 20_000_000
@@ -21,8 +22,10 @@ MAX_FILE_BYTES = 20_000_000
 
 _BYTES_OF_A_TOKEN, _PDF_BYTES_OF_A_TOKEN = 4, 40
 _NAME_CHARS, _URI_HEAD_CHARS = 120, 220
-_URI_HEAD = re.compile(r"data:.*;base64", re.IGNORECASE)
-_UNNAMEABLE = re.compile(r"[\x00-\x1f\x7f-\x9f\u200b-\u200f\u2028-\u202e\u2066-\u2069\ufeff\ud800-\udfff\"<>|?*\[\]:]")
+_URI_HEAD = lazy_pattern(r"data:.*;base64", re.IGNORECASE)
+_UNNAMEABLE = lazy_pattern(
+    r"[\x00-\x1f\x7f-\x9f\u200b-\u200f\u2028-\u202e\u2066-\u2069\ufeff\ud800-\udfff\"<>|?*\[\]:]"
+)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
