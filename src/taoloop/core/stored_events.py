@@ -45,6 +45,7 @@ from taoloop.core.events import (
     Resumed,
     RunStarted,
 )
+from taoloop.core.message import Message
 from taoloop.core.policy import unused_fields
 from taoloop.core.text import replace_surrogates
 from taoloop.core.texts import TEXTS
@@ -60,14 +61,15 @@ LATER_FIELDS: dict[type[Fact], frozenset[str]] = {
     JudgedAgain: frozenset({"replaces"}),
     DoubtSettled: frozenset({"authenticated"}),
     Noted: frozenset({"authenticated"}),
+    Observed: frozenset({"files"}),
     Finished: frozenset({"abandoned_by", "denied", "unasked", "authenticated", "evidence"}),
     Resumed: frozenset({"cards", "texts", "model", "policy", "new_policy", "earlier_holder"}),
-    RunStarted: frozenset({"user_instructions", "handed_over_by", "authority", "images", "plan_step", "deps"}),
+    RunStarted: frozenset({"user_instructions", "handed_over_by", "authority", "images", "files", "plan_step", "deps"}),
 }
 """Fields that are left out while they are empty: events are then as earlier versions wrote them."""
 
-_NO_IMAGES = {"images": True}
-"""The same for an observation, the most frequent fact, at less cost."""
+_NO_ATTACHMENTS = {"images": True, "files": True}
+"""The same for an observation without any."""
 
 _POLICY_DEFAULTS = {"followed_hosts": None, "task_authority": "full"}
 """The same for fields of a policy."""
@@ -75,12 +77,15 @@ _POLICY_DEFAULTS = {"followed_hosts": None, "task_authority": "full"}
 
 def encode_fact(fact: Fact) -> bytes:
     """The fields of a fact as one JSON object in UTF-8; its kind is stored separately."""
-    unused: Any = _NO_IMAGES if type(fact) is Observed and not fact.images else None
-    for name in LATER_FIELDS.get(type(fact), ()):
-        if not getattr(fact, name):
-            unused = {name: True} if unused is None else unused | {name: True}
-    if type(fact) is RunStarted:
+    unused: Any = None
+    if type(fact) is Observed:  # the most frequent fact
+        unused = _unused_attachment_fields(fact) if fact.images or fact.files else _NO_ATTACHMENTS
+    elif type(fact) is RunStarted:
         unused = {**_unused_start_fields(fact), "agent": _unused_agent_fields(fact.agent)}
+    else:
+        for name in LATER_FIELDS.get(type(fact), ()):
+            if not getattr(fact, name):
+                unused = {name: True} if unused is None else unused | {name: True}
     try:
         return pydantic_core.to_json(fact, inf_nan_mode="strings", exclude=unused)
     except (pydantic_core.PydanticSerializationError, UnicodeEncodeError):
@@ -91,9 +96,17 @@ def encode_fact(fact: Fact) -> bytes:
 def _unused_start_fields(fact: RunStarted) -> dict[str, Any]:
     """The later fields of the beginning of a run that say nothing, but those of its agent."""
     unused: dict[str, Any] = {name: True for name in LATER_FIELDS[RunStarted] if not getattr(fact, name)}
+    unused |= _unused_attachment_fields(fact)
     if fact.history:
-        plain_turns = (number for number, message in enumerate(fact.history) if not message.images)
-        unused["history"] = {number: {"images"} for number in plain_turns}
+        unused["history"] = {number: _unused_attachment_fields(message) for number, message in enumerate(fact.history)}
+    return unused
+
+
+def _unused_attachment_fields(holder: RunStarted | Observed | Message) -> dict[str, Any]:
+    """The fields about images and files that say nothing, in what may have some."""
+    unused: dict[str, Any] = {name: True for name in ("images", "files") if not getattr(holder, name)}
+    if holder.images:
+        unused["images"] = {number: {"url"} for number, image in enumerate(holder.images) if not image.url}
     return unused
 
 

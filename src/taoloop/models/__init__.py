@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING
 from taoloop.lazy_exports import lazy_exports
 
 if TYPE_CHECKING:
+    from taoloop.core.attachments.files import File as File, FileInfo as FileInfo
     from taoloop.core.effects import ModelRequest as ModelRequest
     from taoloop.core.images import Image as Image, ImageInfo as ImageInfo
     from taoloop.core.message import (
@@ -44,6 +45,7 @@ __getattr__, __dir__, __all__ = lazy_exports(
     globals(),
     {
         "taoloop.core.effects": "ModelRequest",
+        "taoloop.core.attachments.files": "File FileInfo",
         "taoloop.core.images": "Image ImageInfo",
         "taoloop.core.message": "Delta Message ModelReply ToolCallText Usage",
         "taoloop.models.anthropic": "AnthropicModel",

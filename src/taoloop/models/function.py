@@ -39,7 +39,7 @@ class FunctionModel:
             text = mark("The function {name!r} does not take a task and a trace.")
             raise ConfigError(translate(text, name=_name(function)), hint=hint)
         self._function, self.dialect = function, dialect
-        self.spec = f"function:{_name(function)}"
+        self.spec, self.reads_prompts = f"function:{_name(function)}", False
 
     async def complete(self, request: ModelRequest) -> ModelReply:
         """The reply of the function for this point of the run."""

@@ -49,8 +49,8 @@ _HEADS = (
 _WAS_PRUNED = "SELECT 1 FROM run_log WHERE run_id = ? AND pruned IS NOT NULL"
 _INSERT_ARTIFACT = """
 INSERT INTO artifact (run_id, ref, form, body) SELECT ?1, ?2, ?3, ?4
-WHERE ?3 NOT LIKE 'image/%' OR NOT EXISTS (SELECT 1 FROM artifact WHERE run_id = ?1 AND ref = ?2)
-"""  # an image that is stored already stays as it is
+WHERE ?3 NOT LIKE '%/%' OR NOT EXISTS (SELECT 1 FROM artifact WHERE run_id = ?1 AND ref = ?2)
+"""  # an image or a file that is stored already stays as it is
 _CREATE = """
 INSERT OR REPLACE INTO run (id, fence, holder, begun, head, status, task, agent, started_at, parent, key, model,
   description)
