@@ -31,6 +31,7 @@ if TYPE_CHECKING:
     from taoloop.models.function import FunctionModel as FunctionModel, ModelFunction as ModelFunction
     from taoloop.models.offline.planner import OfflineModel as OfflineModel
     from taoloop.models.openai import OpenAIModel as OpenAIModel
+    from taoloop.models.openai_responses import OpenAIResponsesModel as OpenAIResponsesModel
     from taoloop.models.prices import Price as Price
     from taoloop.models.providers import Endpoint as Endpoint
     from taoloop.models.rate_limit import RateLimited as RateLimited
@@ -54,6 +55,7 @@ __getattr__, __dir__, __all__ = lazy_exports(
         "taoloop.models.function": "FunctionModel ModelFunction",
         "taoloop.models.offline.planner": "OfflineModel",
         "taoloop.models.openai": "OpenAIModel",
+        "taoloop.models.openai_responses": "OpenAIResponsesModel",
         "taoloop.models.prices": "Price",
         "taoloop.models.providers": "Endpoint",
         "taoloop.models.rate_limit": "RateLimited",

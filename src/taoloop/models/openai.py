@@ -268,13 +268,16 @@ def _closed(schema: Any) -> Any:
     return closed
 
 
-def _response_format(schema: Mapping[str, Any] | None) -> dict[str, Any] | None:
-    if schema is None:
-        return None
+def response_schema(schema: Mapping[str, Any]) -> dict[str, Any]:
+    """A schema for replies as OpenAI's APIs take it: with a name, and strict where it can be."""
     closed = _closed(schema)
     if _is_strict(closed):
         schema = closed
-    return {"type": "json_schema", "json_schema": {"name": "reply", "schema": schema, "strict": _is_strict(schema)}}
+    return {"name": "reply", "schema": schema, "strict": _is_strict(schema)}
+
+
+def _response_format(schema: Mapping[str, Any] | None) -> dict[str, Any] | None:
+    return None if schema is None else {"type": "json_schema", "json_schema": response_schema(schema)}
 
 
 def _tool_attachments(attachments: Sequence[Sent], request: ModelRequest) -> dict[str, Any]:
