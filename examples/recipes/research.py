@@ -56,7 +56,7 @@ def researcher(library: Path = LIBRARY, *, model: str | None = None) -> Agent[No
         name="researcher",
         model=model or FunctionModel(play, dialect="native"),
         tools=[*document_tools(folder).tools],
-        instructions="Search before you answer. Each finding quotes one passage. What is not found is an open question.",
+        instructions="Search before you answer. Quote one passage for each finding. Say what is not found.",
         output_type=Report,
         output_validators=[check_quotes],
         evidence="require",
