@@ -94,7 +94,8 @@ def print_report(result: Result[Report], library: Path = LIBRARY) -> None:
         print(result.status, "-", result.reason)
         return
     for finding in result.output.findings:
-        print(f"- {finding.claim}\n  “{finding.quote}” ({locate(DocumentFolder(path=library), finding.cite)})")
+        passage = locate(DocumentFolder(path=library), finding.cite)
+        print(f"- {finding.claim}\n  “{finding.quote}” ({passage.file}:{passage.line})")
     for question in result.output.open_questions:
         print(f"? {question}")
 
