@@ -9,9 +9,10 @@ import pytest
 from taoloop import Agent, MemoryJournal, tool
 from taoloop.errors import RunExists
 from taoloop.journals import Journal
+from taoloop.models import Reply
 from taoloop.testing import Killed, KillingJournal, KillPoint
 
-SCRIPT = [{"tool_calls": [{"name": "pay", "args": {"to": "ann"}}]}, "Paid."]
+SCRIPT: list[Reply] = [{"tool_calls": [{"name": "pay", "args": {"to": "ann"}}]}, "Paid."]
 
 
 def payer(journal: Journal, paid: list[str]) -> Agent:
