@@ -22,7 +22,7 @@ from typing import Any
 import pytest
 from tests.serve.gateway.conftest import Running, gateway
 
-from taoloop import Result, Trace
+from taoloop import ApprovalAnswer, Result, Trace, answer_approval, pending_approvals
 from taoloop.models import FunctionModel
 from taoloop.serve import load_config
 from taoloop.testing import assert_called, observations
@@ -60,6 +60,28 @@ def test_a_refund_is_paid_once_when_a_person_allows_it_in_the_page(tmp_path: Pat
         shop.refunds.clear()
         again = client.post(address, json={**answer, "digest": question["digest"]})
         assert (again.status_code, shop.refunds, client.get("/questions").json()) == (409, {}, [])
+
+
+def test_a_refund_that_was_allowed_just_before_a_crash_is_paid_at_the_next_start(tmp_path: Path) -> None:
+    pytest.importorskip("fastapi", reason="the recipe needs fastapi: scripts/setup dev installs it")
+    from fastapi.testclient import TestClient  # noqa: PLC0415  # as above
+
+    support = recipe("support_agent")
+    shop = support.Shop()
+    agent = support.support_agent(shop, journal=tmp_path / "runs.db")
+
+    async def allow_and_crash() -> None:
+        await agent.run("Where is my order?", user="bob")
+        waiting = await agent.run("The lamp of my order A-17 came broken.", user="ann")
+        async with agent.open_journal() as journal:
+            [question] = await pending_approvals(journal, run_id=waiting.run_id)
+            answer = ApprovalAnswer(approved=True, by="boss")
+            await answer_approval(journal, waiting.run_id, question.request.call_id, answer)
+
+    asyncio.run(allow_and_crash())
+    with TestClient(recipe("support_desk").make_app(agent)) as client:
+        assert [question["task"] for question in client.get("/questions").json()] == ["Where is my order?"]
+    assert shop.refunds == {"A-17": 59.0}
 
 
 # research
