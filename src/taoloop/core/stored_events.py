@@ -22,7 +22,7 @@ import re
 import struct
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import asdict, dataclass
-from functools import cache
+from functools import cache, lru_cache
 from typing import Any, NamedTuple, cast
 
 import pydantic_core
@@ -146,12 +146,32 @@ def encode_stored(fact: Fact) -> StoredBody:
     try:
         task = b'{"task":' + pydantic_core.to_json(fact.task)
         rest = pydantic_core.to_json(fact, inf_nan_mode="strings", exclude=unused)
-        description = pydantic_core.to_json(
-            fact.agent, inf_nan_mode="strings", exclude=_unused_agent_fields(fact.agent)
-        )
+        description = _described(_Same(fact.agent))
     except (pydantic_core.PydanticSerializationError, UnicodeEncodeError):  # as in `encode_fact`; it stays whole
         return StoredBody(encode_fact(fact))
     return _stored(task, description, rest[len(task) :])
+
+
+class _Same:
+    """An agent's description as a key: it is equal to itself alone, for it has parts that cannot be hashed."""
+
+    __slots__ = ("agent",)
+
+    def __init__(self, agent: AgentSpec) -> None:
+        self.agent = agent
+
+    def __hash__(self) -> int:
+        return id(self.agent)
+
+    def __eq__(self, other: object) -> bool:
+        return isinstance(other, _Same) and other.agent is self.agent
+
+
+@lru_cache(maxsize=32)
+def _described(key: _Same) -> bytes:
+    """The description in JSON. The runs of an agent begin with the same one, which is never changed."""
+    unused = _unused_agent_fields(key.agent)
+    return pydantic_core.to_json(key.agent, inf_nan_mode="strings", exclude=unused)
 
 
 def _stored(task: bytes, description: bytes, rest: bytes) -> StoredBody:
