@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import replace
-from typing import TYPE_CHECKING, Any, Literal, TypeVar
+from typing import TYPE_CHECKING, Any, Literal, TypeVar, cast
 
 from taoloop.core.agent_spec import AgentSpec, Limits
 from taoloop.core.attachments.files import AttachmentInfo, Holder, attached
@@ -14,6 +14,7 @@ from taoloop.core.decision import NO_MODELS, UNSUPPORTED, Answer, Voted
 from taoloop.core.events import (
     ActionRequested,
     ActionStarted,
+    AnyEvent,
     ApprovalGiven,
     ApprovalRefused,
     Compacted,
@@ -203,9 +204,9 @@ class Trace:
         """The number of events."""
         return len(self.events)
 
-    def __iter__(self) -> Iterator[Event]:
-        """The events in order."""
-        return iter(self.events)
+    def __iter__(self) -> Iterator[AnyEvent]:
+        """The events in order; type checkers know the fact where the kind is known."""
+        return cast("Iterator[AnyEvent]", iter(self.events))
 
     @property
     def status(self) -> Status | Literal["running"]:

@@ -179,6 +179,51 @@ class Agent(AgentSettings[Deps, Output]):
                 deps=deps,
             )
 
+    async def run_once(
+        self,
+        task: str,
+        *,
+        run_id: str,
+        deps: Deps | None = None,
+        max_steps: int | None = None,
+        limits: Limits | None = None,
+        user: str = "",
+        on_event: Listener | None = None,
+        on_delta: DeltaListener | None = None,
+    ) -> Result[Output]:
+        """Have the run `run_id` done, however often this is called: begin it, resume it, or return its result.
+
+        For jobs that are repeated after a crash, with an id that follows from the work (`invoice-4711`). The options
+        are those of `run` and, where the run has begun, of `resume`. A run that is completed is not made again, and
+        none of its calls is; one that waits for a person and has no answer is returned as `waiting`.
+
+        Raises:
+            RunExists: the run with this id has another task.
+            RunHeld: a process is at work on it.
+            ConfigError, UnknownName, JournalError: as `run` and `resume`.
+        """
+        from taoloop.runtime.after.run_once import begun_run  # noqa: PLC0415  # loads the runtime
+
+        bound = self._bound_agent
+        async with bound.open_journal() as journal:
+            trace = await begun_run(bound, journal, run_id, task)
+            if trace is None:
+                return await self.run(
+                    task,
+                    run_id=run_id,
+                    deps=deps,
+                    max_steps=max_steps,
+                    limits=limits,
+                    user=user,
+                    on_event=on_event,
+                    on_delta=on_delta,
+                )
+            if trace.is_over:
+                return bound.result_of(trace)
+            return await self.resume(
+                run_id, deps=deps, max_steps=max_steps, limits=limits, on_event=on_event, on_delta=on_delta
+            )
+
     async def learn_from(self, run_id: str, why: str, *, by: str = "user") -> Result[Output]:
         """Have a lesson written of a completed run whose answer is wrong, for the next attempt at the same task.
 

@@ -221,7 +221,8 @@ def event_text(event: Event) -> str:
         case Voted() as fact:
             return f"[vote] {votes_text(fact)}\n"
         case ModelReplied(step=step, decision=decision):
-            return f"[step {step}] Thought: {decision.reason if decision else '(unreadable)'}\n"
+            thought = decision.reason if decision else "(unreadable)"
+            return f"[step {step}] Thought: {thought}\n" if thought else f"[step {step}]\n"
         case ActionRequested(tool=tool, args=args):
             return f"  Action: {tool}\n  Action Input: {input_text(args)}\n"
         case Observed() as fact:
