@@ -20,7 +20,7 @@ from taoloop.journals.base import Artifact, Lease, RunRow
 from taoloop.journals.queries import POLL_S, Growth, RunPage, RunQuery, parse_number
 from taoloop.journals.retention import PruneReport, Retention
 from taoloop.journals.sqlite import schema
-from taoloop.journals.sqlite.batch import FIRST_FENCE, Acquire, Begin, Create, Write, encode
+from taoloop.journals.sqlite.batch import Acquire, Begin, Create, Write
 from taoloop.journals.sqlite.errors import explain, removed
 from taoloop.journals.sqlite.file import (
     DatabaseFile,
@@ -41,6 +41,7 @@ from taoloop.journals.sqlite.spending import UsageReader
 from taoloop.journals.sqlite.transaction import Transaction, begin
 from taoloop.journals.sqlite.verify import linked_rows, require_whole, verify, verify_log
 from taoloop.journals.sqlite.writer import Writer
+from taoloop.journals.stored_append import FIRST_FENCE, encode
 from taoloop.journals.usage import UsageRow
 
 T = TypeVar("T")
