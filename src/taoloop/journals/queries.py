@@ -224,9 +224,14 @@ def parse_number(text: str, name: str) -> int:
         ConfigError: there is none.
     """
     if not (text.isascii() and text.isdecimal() and len(text) <= _MOST_DIGITS):
-        message = translate("{text!r} is no {name} of this journal.", text=text[:80], name=name)
-        raise ConfigError(message, hint=translate("Use one that it returned, or none, to start anew."))
+        raise foreign_text(text, name)
     return int(text)
+
+
+def foreign_text(text: str, name: str) -> ConfigError:
+    """The text is no cursor or position of this journal, which is called `name`."""
+    message = translate("{text!r} is no {name} of this journal.", text=text[:80], name=name)
+    return ConfigError(message, hint=translate("Use one that it returned, or none, to start anew."))
 
 
 _ALL = 10_000_000

@@ -6,7 +6,7 @@ import base64
 import hashlib
 import json
 import struct
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from typing import Any, NamedTuple
 
 from taoloop.core.events import Observed, RunStarted
@@ -96,8 +96,10 @@ def run_flaws(rows: Sequence[LogEntry], firsts: dict[str, bytes]) -> Iterator[Ch
         yield ChainError(None, "run_unlogged", translate(text, run_id=run_id))
 
 
-def row_flaws(rows: Sequence[ChainedEvent], stored: tuple[Any, ...]) -> Iterator[ChainError]:
-    """Where the row of the run differs from its events."""
+def row_flaws(
+    rows: Sequence[ChainedEvent], stored: tuple[Any, ...], as_stored: Callable[[str], str] = str
+) -> Iterator[ChainError]:
+    """Where the row of the run differs from its events. `as_stored` is what a column makes of a text."""
     first: dict[str, Any]
     status, first = RUNNING, {"task": "", "agent": "", "started_at": None}
     try:
@@ -107,7 +109,8 @@ def row_flaws(rows: Sequence[ChainedEvent], stored: tuple[Any, ...]) -> Iterator
             fact = row.decode()
             status = status_after(fact) or status
             if isinstance(fact, RunStarted):
-                task, agent, parent, key, model = row_values(fact)
+                task, *texts = row_values(fact)
+                agent, parent, key, model = (text if text is None else as_stored(text) for text in texts)
                 first = {"task": task, "agent": agent, "started_at": row.at, "parent": parent, "key": key}
                 first |= {"model": model, "description": (description_digest(row.body) or "").upper()}
     except JournalCorrupt as error:

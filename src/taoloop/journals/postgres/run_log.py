@@ -1,0 +1,109 @@
+"""The log of runs: which runs began and which retention removed, in one hash chain, so that a removed run is missed.
+
+A chain has one end, and writers that each waited for it would wait for each other's commits. So runs are entered a
+moment after they began, by one process at a time, from a position on, as the other readers do it. A run that somebody
+removes within that moment leaves no entry.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import TYPE_CHECKING, Final
+
+from taoloop.core.stored_events import LOG_ORIGIN, LogReport, log_hash
+from taoloop.journals.postgres import schema
+from taoloop.journals.postgres.positions import START, WITHIN, parse_position, read_part
+from taoloop.journals.run_check import LogEntry, log_flaws, run_flaws
+
+if TYPE_CHECKING:
+    from asyncpg import Connection
+
+    from taoloop.journals.postgres.connections import Database
+
+_AT_ONCE = 20_000
+"""Events that are looked at in one transaction."""
+
+_NOTE: Final = "log"
+_POSITION = "SELECT value FROM @.about WHERE key = 'log'"
+_BEGUN = f"""
+SELECT id, link FROM (SELECT number, born, link, xid FROM @.event WHERE {WITHIN} AND seq = 0) AS first
+JOIN (SELECT number, born, id FROM @.run) AS run USING (number, born)
+WHERE NOT EXISTS (SELECT 1 FROM @.run_log WHERE run_id = id AND first = link AND pruned IS NULL)
+ORDER BY xid, number
+"""  # noqa: S608  # no input
+_END = """
+SELECT coalesce((SELECT value::bigint FROM @.about WHERE key = 'log_end'), 0),
+  (SELECT link FROM @.run_log ORDER BY number DESC LIMIT 1)
+"""
+_ENTER = """
+INSERT INTO @.run_log (number, run_id, first, sealed_later, link, pruned)
+SELECT * FROM unnest($1::bigint[], $2::text[], $3::bytea[], $4::boolean[], $5::bytea[], $6::text[])
+"""
+_ENTRIES = "SELECT number, run_id, first, sealed_later, link, pruned FROM @.run_log ORDER BY number"
+_FIRSTS = "SELECT id, link FROM @.event JOIN @.run USING (number, born) WHERE seq = 0"
+_TRY = "SELECT pg_try_advisory_xact_lock(hashtext($1), hashtext($2))"
+
+
+async def enter_begun(database: Database, connection: Connection, *, wait: bool = True) -> bool:
+    """Enter a part of the runs that began, in a transaction. True: there are no more, or another process does it."""
+    name = database.settings.schema
+    if wait:
+        await schema.lock(connection, name, _NOTE)
+    elif not await connection.fetchval(_TRY, f"taoloop {name}", _NOTE):
+        return True
+    noted = await connection.fetchval(database.sql(_POSITION))
+    position = START if noted is None else parse_position(noted)
+    reached, is_last = await read_part(connection, database, position, _AT_ONCE)
+    if reached == position:
+        return True
+    rows = await connection.fetch(database.sql(_BEGUN), *position.values, *reached.values)
+    await enter(database, connection, [(run_id, first, None) for run_id, first in rows])
+    await schema.note(connection, name, _NOTE, str(reached))
+    return is_last
+
+
+async def enter(
+    database: Database,
+    connection: Connection,
+    entries: Sequence[tuple[str, bytes, str | None]],
+    *,
+    sealed_later: frozenset[str] = frozenset(),
+) -> None:
+    """Add entries, in a transaction that holds the lock of the log.
+
+    Each has its run, the link of its first event, and None; or, of a run that is removed, the digest of its record and
+    the record. `sealed_later` are the runs that were entered only when an older database was upgraded.
+    """
+    if not entries:
+        return
+    end, last = await connection.fetchrow(database.sql(_END))
+    last = LOG_ORIGIN if last is None else last
+    rows = []
+    for number, (run_id, first, record) in enumerate(entries, start=end + 1):
+        is_later = run_id in sealed_later and record is None
+        last = log_hash(last, number, run_id, first, is_sealed_later=is_later)
+        rows.append((number, run_id, first, is_later, last, record))
+    await connection.execute(database.sql(_ENTER), *map(list, zip(*rows, strict=True)))
+    await schema.note(connection, database.settings.schema, "log_end", str(rows[-1][0]))
+
+
+async def hold(database: Database, connection: Connection) -> None:
+    """Hold the log until the transaction ends, with all runs in it that began."""
+    while not await enter_begun(database, connection):
+        pass
+
+
+async def verify_log(database: Database, connection: Connection) -> LogReport:
+    """Compare the log of runs with the runs that are stored, in a transaction of one snapshot."""
+    end, _ = await connection.fetchrow(database.sql(_END))
+    rows = [LogEntry(*row) for row in await connection.fetch(database.sql(_ENTRIES))]
+    firsts = {run_id: first for run_id, first in await connection.fetch(database.sql(_FIRSTS))}
+    stored = [run_id for (run_id,) in await connection.fetch(database.sql("SELECT id FROM @.run"))]
+    flaws = [*log_flaws(rows, end), *run_flaws(rows, firsts)]
+    return LogReport(
+        run_ids=tuple(stored),
+        links=tuple(row.link.hex() for row in rows),
+        flaws=tuple(flaws),
+        sealed_later=sum(1 for row in rows if row.sealed_later),
+        pruned=sum(1 for row in rows if row.record is not None),
+    )
