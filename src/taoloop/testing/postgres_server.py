@@ -1,4 +1,4 @@
-"""A throw-away PostgreSQL server for tests: started from the binaries of this machine, on a Unix socket, gone at the end.
+"""A throw-away PostgreSQL server for tests: from the binaries of this machine, on a Unix socket, gone at the end.
 
     @pytest.fixture(scope="session")
     def server():
@@ -45,7 +45,7 @@ _SETTINGS: Final = {
 
 
 def postgres_binaries() -> Path | None:
-    """The folder with `initdb` and `postgres`: that of PATH, else the newest below /usr/lib/postgresql; None: neither."""
+    """The folder with `initdb` and `postgres`: that of PATH, else the newest in /usr/lib/postgresql; None: neither."""
     folders = sorted(Path("/usr/lib/postgresql").glob("*/bin"), key=lambda folder: _number(folder.parent.name))
     if (initdb := shutil.which("initdb")) is not None:
         folders.append(Path(initdb).resolve().parent)

@@ -23,7 +23,7 @@ from taoloop.journals.postgres.address import Address
 from taoloop.translation import mark
 
 if TYPE_CHECKING:
-    from asyncpg import Connection, Pool
+    from taoloop.journals.postgres.driver import Pool, PostgresConnection
 
 T = TypeVar("T")
 
@@ -70,14 +70,14 @@ class Settings:
     """Whether nothing is changed: works on a standby, and with the right to read alone."""
 
 
-class Database:
+class JournalDatabase:
     """One database, as a journal uses it."""
 
     def __init__(self, address: Address, settings: Settings) -> None:
         require_driver()
         self.settings, self.location = settings, address.location
         self._address = address
-        self._pools: WeakKeyDictionary[asyncio.AbstractEventLoop, Pool[Any]] = WeakKeyDictionary()
+        self._pools: WeakKeyDictionary[asyncio.AbstractEventLoop, Pool] = WeakKeyDictionary()
         self._opening: WeakKeyDictionary[asyncio.AbstractEventLoop, asyncio.Lock] = WeakKeyDictionary()
         self._guard = threading.Lock()
         self._closed = False
@@ -95,7 +95,7 @@ class Database:
         """
         await self._pool()
 
-    async def run(self, work: Callable[[Connection], Awaitable[T]]) -> T:
+    async def run(self, work: Callable[[PostgresConnection], Awaitable[T]]) -> T:
         """Do something that may be done twice, over a connection; once more where the server went away meanwhile.
 
         Raises:
@@ -103,30 +103,32 @@ class Database:
         """
         return await self.retry(self.once, work)
 
-    async def run_in_snapshot(self, work: Callable[[Connection], Awaitable[T]]) -> T:
+    async def run_in_snapshot(self, work: Callable[[PostgresConnection], Awaitable[T]]) -> T:
         """As `run`, in a transaction that sees one moment and writes nothing."""
 
-        async def attempt(work: Callable[[Connection], Awaitable[T]]) -> T:
+        async def attempt(work: Callable[[PostgresConnection], Awaitable[T]]) -> T:
             async with self.transaction(snapshot=True) as connection:
                 return await work(connection)
 
         return await self.retry(attempt, work)
 
-    async def run_in_transaction(self, work: Callable[[Connection], Awaitable[T]]) -> T:
+    async def run_in_transaction(self, work: Callable[[PostgresConnection], Awaitable[T]]) -> T:
         """As `run`, in a transaction: all of it is stored, or nothing."""
 
-        async def attempt(work: Callable[[Connection], Awaitable[T]]) -> T:
+        async def attempt(work: Callable[[PostgresConnection], Awaitable[T]]) -> T:
             async with self.transaction() as connection:
                 return await work(connection)
 
         return await self.retry(attempt, work)
 
-    async def once(self, work: Callable[[Connection], Awaitable[T]]) -> T:
+    async def once(self, work: Callable[[PostgresConnection], Awaitable[T]]) -> T:
         """Do something over a connection; errors are those of the driver."""
         async with self.connection() as connection:
             return await work(connection)
 
-    async def retry(self, attempt: Callable[[Callable[[Connection], Awaitable[T]]], Awaitable[T]], work: Any) -> T:
+    async def retry(
+        self, attempt: Callable[[Callable[[PostgresConnection], Awaitable[T]]], Awaitable[T]], work: Any
+    ) -> T:
         """Attempt something until the server is reached again, at most for `reconnect_s`.
 
         Raises:
@@ -150,25 +152,25 @@ class Database:
             pause_s = min(2 * pause_s, _LONGEST_PAUSE_S)
 
     @asynccontextmanager
-    async def connection(self) -> AsyncIterator[Connection]:
+    async def connection(self) -> AsyncIterator[PostgresConnection]:
         """A connection, in a transaction where a pooler would else give each statement another one."""
         pool = await self._pool()
         async with AsyncExitStack() as stack:
-            connection = await stack.enter_async_context(pool.acquire(timeout=None))
+            connection = await stack.enter_async_context(pool.acquire())
             if self.settings.pooler:
                 await stack.enter_async_context(connection.transaction())
             yield connection
 
     @asynccontextmanager
-    async def transaction(self, *, snapshot: bool = False) -> AsyncIterator[Connection]:
+    async def transaction(self, *, snapshot: bool = False) -> AsyncIterator[PostgresConnection]:
         """A connection in a transaction; with `snapshot` all of it sees the same moment and writes nothing."""
         pool = await self._pool()
-        async with pool.acquire(timeout=None) as connection:
+        async with pool.acquire() as connection:
             isolation: Any = "repeatable_read" if snapshot else "read_committed"
             async with connection.transaction(isolation=isolation, readonly=snapshot):
                 yield connection
 
-    async def connect(self) -> Connection:
+    async def connect(self) -> PostgresConnection:
         """A connection of its own, for LISTEN and for work that holds one for long. The caller closes it."""
         import asyncpg  # noqa: PLC0415  # an extra
 
@@ -219,7 +221,7 @@ class Database:
             text = mark("{path}: the journal is open for reading only.")
             raise JournalError(translate(text, path=self.location), hint=translate("Open it for writing."))
 
-    async def _pool(self) -> Pool[Any]:
+    async def _pool(self) -> Pool:
         self.check_open()
         loop = asyncio.get_running_loop()
         if (pool := self._pools.get(loop)) is not None:
@@ -233,12 +235,12 @@ class Database:
                     self._pools[loop] = pool
         return pool
 
-    async def _open_pool(self) -> Pool[Any]:
+    async def _open_pool(self) -> Pool:
         import asyncpg  # noqa: PLC0415  # an extra
 
         from taoloop.journals.postgres.errors import explain  # noqa: PLC0415  # loads the driver
 
-        pool: Pool[Any] | None = None
+        pool: Pool | None = None
         try:
             pool = await asyncpg.create_pool(
                 min_size=0, max_size=self.settings.pool_size, reset=_keep, **self._arguments()
@@ -253,7 +255,7 @@ class Database:
             raise
         return pool
 
-    async def _check(self, connection: Connection) -> None:
+    async def _check(self, connection: PostgresConnection) -> None:
         """See that the server and the journal in it can be used; make the journal where there is none."""
         import asyncpg  # noqa: PLC0415  # an extra
 

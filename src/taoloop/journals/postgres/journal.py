@@ -14,12 +14,12 @@ from taoloop.errors import ConfigError, RunNotFound
 from taoloop.journals.base import Artifact, Lease, RunRow, translate
 from taoloop.journals.postgres import schema
 from taoloop.journals.postgres.address import Address
-from taoloop.journals.postgres.connections import Database, Settings
+from taoloop.journals.postgres.connections import JournalDatabase, Settings
 from taoloop.journals.postgres.positions import SNAPSHOT, parse_position, position_of
 from taoloop.journals.postgres.run_locks import LeaseLocks
 from taoloop.journals.postgres.statements import ACQUIRE, CREATE
 from taoloop.journals.process_identity import own_identity
-from taoloop.journals.queries import POLL_S, Growth, RunPage, RunQuery, parse_number
+from taoloop.journals.queries import POLL_S, Growth, RunPage, RunPart, RunQuery, parse_number
 from taoloop.journals.refusals import run_exists, run_grew, run_tampered
 from taoloop.journals.retention import PruneReport, Retention
 from taoloop.journals.stored_append import FIRST_FENCE, encode
@@ -88,7 +88,7 @@ class PostgresJournal:
             reconnect_s=reconnect_s,
             read_only=read_only,
         )
-        self.database = Database(address, settings)
+        self.database = JournalDatabase(address, settings)
         self.location = address.location
         self._workers: WeakKeyDictionary[asyncio.AbstractEventLoop, LoopWorkers] = WeakKeyDictionary()
         self.run_locks = LeaseLocks(self.database, options.get("lease_s", lease_s), self._is_running)
@@ -234,7 +234,7 @@ class PostgresJournal:
         call_ids: Collection[str] | None = None,
     ) -> list[Event]:
         """A part of a run: as `JournalQueries.read`."""
-        from taoloop.journals.postgres.reading import RunPart, read_events  # noqa: PLC0415
+        from taoloop.journals.postgres.reading import read_events  # noqa: PLC0415
 
         part = RunPart(run_id, after, before, limit, last, kinds, call_ids)
         return await self.database.run(partial(read_events, self.database, part))
@@ -289,14 +289,14 @@ class PostgresJournal:
         Raises:
             JournalCorrupt: an event that counts cannot be read.
         """
-        from taoloop.journals.postgres.spending import UsageReader  # noqa: PLC0415
+        from taoloop.journals.postgres.spending import UsageSums  # noqa: PLC0415
 
         database = self.database
         while not database.settings.read_only and not await database.run_in_transaction(
-            lambda connection: UsageReader(database, connection).update()
+            lambda connection: UsageSums(database, connection).update()
         ):
             pass
-        return await database.run_in_snapshot(lambda connection: UsageReader(database, connection).read(since_day))
+        return await database.run_in_snapshot(lambda connection: UsageSums(database, connection).read(since_day))
 
     async def prune(self, keep: Retention, *, now: float, is_dry_run: bool = False) -> PruneReport:
         """Remove the finished runs that `keep` no longer keeps at `now`; reads and writes go on meanwhile.

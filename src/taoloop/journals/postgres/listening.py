@@ -20,9 +20,8 @@ import asyncpg
 from taoloop.errors import JournalError
 
 if TYPE_CHECKING:
-    from asyncpg import Connection
-
-    from taoloop.journals.postgres.connections import Database
+    from taoloop.journals.postgres.connections import JournalDatabase
+    from taoloop.journals.postgres.driver import PostgresConnection
 
 TOLD_S: Final = 5.0
 """How often a reader looks that is told of what is new."""
@@ -43,7 +42,7 @@ SELECT pg_notify($1, '') WHERE EXISTS (
 """
 
 
-def channel_of(database: Database) -> str:
+def channel_of(database: JournalDatabase) -> str:
     """The name of the channel of a journal."""
     return f"taoloop {database.settings.schema}"[:63]
 
@@ -51,7 +50,7 @@ def channel_of(database: Database) -> str:
 class Bell:
     """Tells readers in all processes that something was added."""
 
-    def __init__(self, database: Database) -> None:
+    def __init__(self, database: JournalDatabase) -> None:
         self._database = database
         self._task: asyncio.Task[None] | None = None
         self._is_due = False
@@ -82,9 +81,9 @@ class Bell:
 class Ear:
     """Hears of what was added, in one event loop, over a connection of its own. Use with `async with`."""
 
-    def __init__(self, database: Database) -> None:
+    def __init__(self, database: JournalDatabase) -> None:
         self._database = database
-        self._connection: Connection | None = None
+        self._connection: PostgresConnection | None = None
         self._rung = asyncio.Event()
         self.hears = False
         """Whether notifications arrive."""
@@ -101,7 +100,8 @@ class Ear:
         if self._connection is not None:
             self.hears = False
             with suppress(asyncpg.PostgresError, asyncpg.InterfaceError, OSError, TimeoutError):
-                await self._connection.close(timeout=1.0)
+                async with asyncio.timeout(_PROBE_S):
+                    await self._connection.close()
 
     async def wait(self, interval_s: float) -> None:
         """Wait until there may be something new, or until it is time to look."""

@@ -20,9 +20,8 @@ from typing import TYPE_CHECKING, Final, NamedTuple
 from taoloop.journals.queries import foreign_text
 
 if TYPE_CHECKING:
-    from asyncpg import Connection
-
-    from taoloop.journals.postgres.connections import Database
+    from taoloop.journals.postgres.connections import JournalDatabase
+    from taoloop.journals.postgres.driver import PostgresConnection
 
 NEW: Final = "(xid >= $1::text::xid8 OR xid = ANY($2::text[]::xid8[]))"
 """True for the events after a position, whose `values` are the first two."""
@@ -39,7 +38,7 @@ WITHIN: Final = f"({NEW} AND xid < $3::text::xid8 AND xid <> ALL($4::text[]::xid
 _TEXT = re.compile(r"(?P<limit>[0-9]{1,18})(?:-(?P<running>[0-9]{1,18}(?:\.[0-9]{1,18})*))?", re.ASCII)
 
 
-class Position(NamedTuple):
+class SnapshotPosition(NamedTuple):
     """A moment of the database, by its transactions."""
 
     limit: int
@@ -58,11 +57,11 @@ class Position(NamedTuple):
         return str(self.limit), [str(number) for number in self.running]
 
 
-START: Final = Position(0)
+START: Final = SnapshotPosition(0)
 """Before the first event."""
 
 
-def parse_position(text: str) -> Position:
+def parse_position(text: str) -> SnapshotPosition:
     """The position that was written as `text`.
 
     Raises:
@@ -72,27 +71,27 @@ def parse_position(text: str) -> Position:
     if match is None:
         raise foreign_text(text, "position")
     running = match["running"]
-    return Position(int(match["limit"]), tuple(map(int, running.split("."))) if running else ())
+    return SnapshotPosition(int(match["limit"]), tuple(map(int, running.split("."))) if running else ())
 
 
-def position_of(snapshot: str, newest: str | None) -> Position:
+def position_of(snapshot: str, newest: str | None) -> SnapshotPosition:
     """The position of a snapshot as PostgreSQL writes it; `newest` is the highest transaction that stored an event.
 
     The same for as long as nothing is added, although other transactions come and go.
     """
     _, limit, running = snapshot.split(":")
     if running:
-        return Position(int(limit), tuple(map(int, running.split(","))))
-    return Position(min(int(limit), int(newest or 0) + 1))
+        return SnapshotPosition(int(limit), tuple(map(int, running.split(","))))
+    return SnapshotPosition(min(int(limit), int(newest or 0) + 1))
 
 
 async def read_part(
-    connection: Connection, database: Database, position: Position, at_most: int
-) -> tuple[Position, bool]:
-    """Where the next `at_most` events after a position end, in a transaction of one snapshot; whether no more follow."""
+    connection: PostgresConnection, database: JournalDatabase, position: SnapshotPosition, at_most: int
+) -> tuple[SnapshotPosition, bool]:
+    """Where the next `at_most` events after a position end, in a transaction of one snapshot; whether none follow."""
     now = position_of(*await connection.fetchrow(database.sql(SNAPSHOT)))
     cut = await connection.fetchval(database.sql(CUT), *position.values, at_most)
     if cut is None:
         return now, True
     limit = int(cut) + 1  # all events of one transaction are in one part
-    return Position(limit, tuple(number for number in now.running if number < limit)), False
+    return SnapshotPosition(limit, tuple(number for number in now.running if number < limit)), False

@@ -12,7 +12,7 @@ from taoloop.errors import JournalCorrupt
 from taoloop.journals.base import RUNNING, WAITING, translate
 from taoloop.journals.postgres import run_log, schema
 from taoloop.journals.postgres.reading import linked_rows
-from taoloop.journals.postgres.spending import UsageReader
+from taoloop.journals.postgres.spending import UsageSums
 from taoloop.journals.postgres.verify import verify
 from taoloop.journals.retention import (
     PrunedRun,
@@ -27,9 +27,8 @@ from taoloop.journals.retention import (
 from taoloop.translation import mark
 
 if TYPE_CHECKING:
-    from asyncpg import Connection
-
-    from taoloop.journals.postgres.connections import Database
+    from taoloop.journals.postgres.connections import JournalDatabase
+    from taoloop.journals.postgres.driver import PostgresConnection
 
 _ROWS = """
 SELECT id, parent, status, updated_at, CASE WHEN first.body LIKE '%"undoes":{%' THEN first.body END
@@ -50,7 +49,7 @@ AND right(relid::regclass::text, 8) < $2 AND relid::regclass::text ~ '_[0-9]{4}_
 _USED_MONTHS = "SELECT DISTINCT to_char(born, 'YYYY_MM') FROM @.run"
 
 
-async def prune(database: Database, keep: Retention, now: float, *, is_dry_run: bool) -> PruneReport:
+async def prune(database: JournalDatabase, keep: Retention, now: float, *, is_dry_run: bool) -> PruneReport:
     """Remove what is due, a run with those inside it at a time.
 
     Raises:
@@ -79,7 +78,7 @@ async def prune(database: Database, keep: Retention, now: float, *, is_dry_run: 
     return PruneReport(pruned=tuple(pruned), damaged=tuple(damaged))
 
 
-async def drop_empty_months(database: Database) -> list[str]:
+async def drop_empty_months(database: JournalDatabase) -> list[str]:
     """Drop the partitions of past months that have no runs any more; returns which.
 
     Those that are in use at this moment stay until the next time.
@@ -103,7 +102,7 @@ async def drop_empty_months(database: Database) -> list[str]:
 
 
 def _due(
-    database: Database, keep: Retention, now: float, rows: Sequence[Sequence[Any]]
+    database: JournalDatabase, keep: Retention, now: float, rows: Sequence[Sequence[Any]]
 ) -> Iterator[tuple[list[StoredRun], str]]:
     runs = []
     for run_id, parent, status, updated_at, body in rows:
@@ -117,7 +116,7 @@ def _due(
     return due_groups(runs, keep, now)
 
 
-async def _has_open_calls(database: Database, run_ids: Sequence[str], connection: Connection) -> bool:
+async def _has_open_calls(database: JournalDatabase, run_ids: Sequence[str], connection: PostgresConnection) -> bool:
     for run_id in run_ids:
         if has_open_calls(row.decode() for row in await linked_rows(database, run_id, connection)):
             return True
@@ -125,12 +124,12 @@ async def _has_open_calls(database: Database, run_ids: Sequence[str], connection
 
 
 async def _records(
-    database: Database,
+    database: JournalDatabase,
     run_ids: Sequence[str],
     heads: dict[str, str],
     rule: str,
     now: float,
-    connection: Connection,
+    connection: PostgresConnection,
 ) -> list[PrunedRun]:
     """The records of these runs; none if one of them is not as it was when it was looked at."""
     rows = {row[0]: row for row in await connection.fetch(database.sql(_STATE), list(run_ids))}
@@ -156,8 +155,8 @@ async def _records(
     return records
 
 
-async def _remove(database: Database, records: Sequence[PrunedRun], connection: Connection) -> None:
-    usage = UsageReader(database, connection)
+async def _remove(database: JournalDatabase, records: Sequence[PrunedRun], connection: PostgresConnection) -> None:
+    usage = UsageSums(database, connection)
     while not await usage.update():  # what they cost stays
         pass
     await run_log.hold(database, connection)
@@ -171,7 +170,7 @@ async def _remove(database: Database, records: Sequence[PrunedRun], connection: 
     await connection.execute(database.sql("DELETE FROM @.run WHERE id = ANY($1::text[])"), run_ids)
 
 
-async def _remove_descriptions(database: Database) -> None:
+async def _remove_descriptions(database: JournalDatabase) -> None:
     """Remove the descriptions of agents that no run names any more.
 
     The lock keeps a run from beginning with one that is being removed: it waits for the runs that are beginning, and

@@ -3,22 +3,22 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Collection, Iterable, Sequence
+from collections.abc import Iterable, Sequence
 from contextlib import suppress
-from typing import TYPE_CHECKING, Any, Final, NamedTuple
+from typing import TYPE_CHECKING, Any, Final
 
 from taoloop.core.events import Event, RunStarted
 from taoloop.core.stored_events import ChainedEvent, description_digest
 from taoloop.errors import JournalCorrupt, RunNotFound
 from taoloop.journals.base import Artifact, translate
+from taoloop.journals.queries import RunPart
 from taoloop.journals.refusals import run_missing
 from taoloop.journals.retention import PrunedRun, decode_record, pruned_error
 from taoloop.translation import mark
 
 if TYPE_CHECKING:
-    from asyncpg import Connection
-
-    from taoloop.journals.postgres.connections import Database
+    from taoloop.journals.postgres.connections import JournalDatabase
+    from taoloop.journals.postgres.driver import PostgresConnection
 
 OF_RUN: Final = "number = (SELECT number FROM @.run WHERE id = $1) AND born = (SELECT born FROM @.run WHERE id = $1)"
 """The rows of one run, in its partition alone."""
@@ -42,26 +42,7 @@ _MOST = 2**31 - 1  # above every seq
 _PARTS = 2_000  # rows that are read at once where only some of them fit
 
 
-class RunPart(NamedTuple):
-    """What is read of a run; the fields are the arguments of `JournalQueries.read`."""
-
-    run_id: str
-    """The run."""
-    after: int
-    """The seq before the first event."""
-    before: int | None
-    """The seq after the last one; None: the end of the run."""
-    limit: int
-    """The most events."""
-    last: bool
-    """Whether these are the last of them."""
-    kinds: Collection[str] | None
-    """The kinds of events; None: all."""
-    call_ids: Collection[str] | None
-    """The calls that the events are about; None: events about anything."""
-
-
-async def linked_rows(database: Database, run_id: str, connection: Connection) -> list[ChainedEvent]:
+async def linked_rows(database: JournalDatabase, run_id: str, connection: PostgresConnection) -> list[ChainedEvent]:
     """The events of a run as they are stored, readable or not.
 
     Raises:
@@ -73,7 +54,7 @@ async def linked_rows(database: Database, run_id: str, connection: Connection) -
     return rows
 
 
-async def load_events(database: Database, run_id: str, connection: Connection) -> list[Event]:
+async def load_events(database: JournalDatabase, run_id: str, connection: PostgresConnection) -> list[Event]:
     """All events of a run.
 
     Raises:
@@ -83,7 +64,7 @@ async def load_events(database: Database, run_id: str, connection: Connection) -
     return _events(database, run_id, await linked_rows(database, run_id, connection), first=0)
 
 
-async def read_events(database: Database, part: RunPart, connection: Connection) -> list[Event]:
+async def read_events(database: JournalDatabase, part: RunPart, connection: PostgresConnection) -> list[Event]:
     """The events of a part of a run.
 
     Raises:
@@ -115,7 +96,7 @@ async def read_events(database: Database, part: RunPart, connection: Connection)
     return _events(database, run_id, rows, first=first if is_whole else None)
 
 
-async def require_run(database: Database, run_id: str, connection: Connection) -> None:
+async def require_run(database: JournalDatabase, run_id: str, connection: PostgresConnection) -> None:
     """Refuse a run that is not there.
 
     Raises:
@@ -125,13 +106,13 @@ async def require_run(database: Database, run_id: str, connection: Connection) -
         raise await missing(database, run_id, connection)
 
 
-async def missing(database: Database, run_id: str, connection: Connection) -> RunNotFound:
+async def missing(database: JournalDatabase, run_id: str, connection: PostgresConnection) -> RunNotFound:
     """The run is not there, or not any more."""
     record = await pruned_run(database, run_id, connection)
     return run_missing(database.location, run_id) if record is None else pruned_error(database.location, record)
 
 
-async def pruned_run(database: Database, run_id: str, connection: Connection) -> PrunedRun | None:
+async def pruned_run(database: JournalDatabase, run_id: str, connection: PostgresConnection) -> PrunedRun | None:
     """What is kept of a run that retention removed; None if it did not, or if the record is not one any more."""
     text = await connection.fetchval(database.sql(_RECORD), run_id)
     with suppress(ValueError, TypeError):  # somebody edited it, which `tao verify --all` shows
@@ -139,7 +120,9 @@ async def pruned_run(database: Database, run_id: str, connection: Connection) ->
     return None
 
 
-async def read_artifact(database: Database, run_id: str, ref: str, connection: Connection) -> Artifact | None:
+async def read_artifact(
+    database: JournalDatabase, run_id: str, ref: str, connection: PostgresConnection
+) -> Artifact | None:
     """One artifact of a run, or None."""
     row = await connection.fetchrow(database.sql(_ARTIFACT), run_id, ref)
     return None if row is None else Artifact(ref=ref, form=row[0], body=row[1].decode("utf-8", "replace"))
@@ -156,7 +139,7 @@ def _call_of(row: ChainedEvent) -> Any:
     return None
 
 
-def _events(database: Database, run_id: str, rows: Iterable[ChainedEvent], *, first: int | None) -> list[Event]:
+def _events(database: JournalDatabase, run_id: str, rows: Iterable[ChainedEvent], *, first: int | None) -> list[Event]:
     """The events in these rows, which begin with `first` and have no gap; None: whichever they are."""
     location, events = database.location, list[Event]()
     expected = first

@@ -4,8 +4,8 @@ The problem: a worker that dies on another machine leaves no trace; one that han
 same from here. Clocks of machines differ.
 
 The idea: a run that is worked on has a time in its row until which it belongs to its worker, by the clock of the
-database. One task per event loop moves this time on for all runs that are locked there, in one statement, each under its
-fence, three times in the length of a lease. When a worker dies, its runs are free once their time is over.
+database. One task per event loop moves this time on for all runs that are locked there, in one statement, each under
+its fence, three times in the length of a lease. When a worker dies, its runs are free once their time is over.
 
 The invariant: who may write is decided by the fence alone (`writer`), so a worker that lost its run without noticing
 stores nothing. A heartbeat moves only rows with its own fence: it never prolongs the lease of another worker. What it
@@ -27,9 +27,8 @@ from taoloop.journals.postgres.reading import OF_RUN
 from taoloop.journals.process_identity import ProcessIdentity, parse_identity
 
 if TYPE_CHECKING:
-    from asyncpg import Connection
-
-    from taoloop.journals.postgres.connections import Database
+    from taoloop.journals.postgres.connections import JournalDatabase
+    from taoloop.journals.postgres.driver import PostgresConnection
 
 BEATS: Final = 3
 """How often a lease is renewed in its length."""
@@ -65,7 +64,7 @@ class LeaseLocks:
         is_running: Whether a run is still running under a lease, for all that this process knows.
     """
 
-    def __init__(self, database: Database, lease_s: float, is_running: Callable[[Lease], bool]) -> None:
+    def __init__(self, database: JournalDatabase, lease_s: float, is_running: Callable[[Lease], bool]) -> None:
         self.lease_s = lease_s
         self.lost: set[Lease] = set()
         """The locked leases that a heartbeat found lost; they leave it when they are released."""
@@ -92,7 +91,7 @@ class LeaseLocks:
     async def orphans(self) -> list[str]:
         """As `RunLocks.orphans`."""
 
-        async def find(connection: Connection) -> list[str]:
+        async def find(connection: PostgresConnection) -> list[str]:
             rows = await connection.fetch(self._database.sql(_ORPHANS))
             return [run_id for (run_id,) in rows if not await self._is_fork(run_id, connection)]
 
@@ -157,7 +156,7 @@ class LeaseLocks:
         row = await self._database.run(lambda connection: connection.fetchrow(self._database.sql(_HOLDER), run_id))
         return None if row is None else parse_identity(row[0])
 
-    async def _is_fork(self, run_id: str, connection: Connection) -> bool:
+    async def _is_fork(self, run_id: str, connection: PostgresConnection) -> bool:
         row = await connection.fetchrow(self._database.sql(_START), run_id)
         return row is not None and is_unresumed_fork(*row)
 

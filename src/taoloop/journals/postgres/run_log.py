@@ -16,9 +16,8 @@ from taoloop.journals.postgres.positions import START, WITHIN, parse_position, r
 from taoloop.journals.run_check import LogEntry, log_flaws, run_flaws
 
 if TYPE_CHECKING:
-    from asyncpg import Connection
-
-    from taoloop.journals.postgres.connections import Database
+    from taoloop.journals.postgres.connections import JournalDatabase
+    from taoloop.journals.postgres.driver import PostgresConnection
 
 _AT_ONCE = 20_000
 """Events that are looked at in one transaction."""
@@ -44,7 +43,7 @@ _FIRSTS = "SELECT id, link FROM @.event JOIN @.run USING (number, born) WHERE se
 _TRY = "SELECT pg_try_advisory_xact_lock(hashtext($1), hashtext($2))"
 
 
-async def enter_begun(database: Database, connection: Connection, *, wait: bool = True) -> bool:
+async def enter_begun(database: JournalDatabase, connection: PostgresConnection, *, wait: bool = True) -> bool:
     """Enter a part of the runs that began, in a transaction. True: there are no more, or another process does it."""
     name = database.settings.schema
     if wait:
@@ -63,8 +62,8 @@ async def enter_begun(database: Database, connection: Connection, *, wait: bool 
 
 
 async def enter(
-    database: Database,
-    connection: Connection,
+    database: JournalDatabase,
+    connection: PostgresConnection,
     entries: Sequence[tuple[str, bytes, str | None]],
     *,
     sealed_later: frozenset[str] = frozenset(),
@@ -87,17 +86,17 @@ async def enter(
     await schema.note(connection, database.settings.schema, "log_end", str(rows[-1][0]))
 
 
-async def hold(database: Database, connection: Connection) -> None:
+async def hold(database: JournalDatabase, connection: PostgresConnection) -> None:
     """Hold the log until the transaction ends, with all runs in it that began."""
     while not await enter_begun(database, connection):
         pass
 
 
-async def verify_log(database: Database, connection: Connection) -> LogReport:
+async def verify_log(database: JournalDatabase, connection: PostgresConnection) -> LogReport:
     """Compare the log of runs with the runs that are stored, in a transaction of one snapshot."""
     end, _ = await connection.fetchrow(database.sql(_END))
     rows = [LogEntry(*row) for row in await connection.fetch(database.sql(_ENTRIES))]
-    firsts = {run_id: first for run_id, first in await connection.fetch(database.sql(_FIRSTS))}
+    firsts = {str(row[0]): row[1] for row in await connection.fetch(database.sql(_FIRSTS))}
     stored = [run_id for (run_id,) in await connection.fetch(database.sql("SELECT id FROM @.run"))]
     flaws = [*log_flaws(rows, end), *run_flaws(rows, firsts)]
     return LogReport(

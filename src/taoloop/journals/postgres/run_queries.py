@@ -6,15 +6,14 @@ from collections.abc import Sequence
 from typing import TYPE_CHECKING, Any, Final
 
 from taoloop.journals.base import RunRow
-from taoloop.journals.postgres.positions import NEW, SNAPSHOT, Position, position_of
+from taoloop.journals.postgres.positions import NEW, SNAPSHOT, SnapshotPosition, position_of
 from taoloop.journals.postgres.search import matching
 from taoloop.journals.postgres.statements import stored_text
 from taoloop.journals.queries import Growth, RunPage, RunQuery
 
 if TYPE_CHECKING:
-    from asyncpg import Connection
-
-    from taoloop.journals.postgres.connections import Database
+    from taoloop.journals.postgres.connections import JournalDatabase
+    from taoloop.journals.postgres.driver import PostgresConnection
 
 BEYOND: Final = 2**62
 """Above the number of every run."""
@@ -32,7 +31,7 @@ WHERE {NEW} GROUP BY id
 
 
 async def find_runs(
-    database: Database, query: RunQuery, below: int, limit: int, connection: Connection
+    database: JournalDatabase, query: RunQuery, below: int, limit: int, connection: PostgresConnection
 ) -> tuple[list[RunRow], int | None]:
     """The newest runs below a number, at most `limit`, and the number to go on below; None at the end."""
     limit = max(0, limit)
@@ -53,7 +52,7 @@ def page_of(rows: Sequence[RunRow], below: int | None) -> RunPage:
     return RunPage(rows=tuple(rows), cursor=None if below is None else str(below))
 
 
-async def count_runs(database: Database, query: RunQuery, connection: Connection) -> dict[str, int]:
+async def count_runs(database: JournalDatabase, query: RunQuery, connection: PostgresConnection) -> dict[str, int]:
     """How many runs there are, by status."""
     terms = await matching(database, query.text, connection)
     if terms == "":
@@ -63,7 +62,9 @@ async def count_runs(database: Database, query: RunQuery, connection: Connection
     return {row[0]: row[1] for row in await connection.fetch(statement, *values)}
 
 
-async def growth_since(database: Database, position: Position, connection: Connection) -> Growth | None:
+async def growth_since(
+    database: JournalDatabase, position: SnapshotPosition, connection: PostgresConnection
+) -> Growth | None:
     """Which runs have events after a position, and where these end; None: the position is of another journal.
 
     In a transaction of one snapshot.
@@ -75,7 +76,7 @@ async def growth_since(database: Database, position: Position, connection: Conne
     return Growth(position=str(now), runs={row[0]: row[1] for row in rows})
 
 
-async def _next_transaction(connection: Connection) -> int:
+async def _next_transaction(connection: PostgresConnection) -> int:
     return int(await connection.fetchval("SELECT pg_snapshot_xmax(pg_current_snapshot())::text"))
 
 
@@ -114,9 +115,8 @@ def _conditions(query: RunQuery, terms: str | None, *, with_status: bool) -> tup
         conditions.append(f"status = ANY({value(list(query.statuses))}::text[])")
     if query.task is not None:
         conditions.append(f"task = {value(query.task.encode('utf-8', 'replace'))}")
-    for name in ("agent", "model", "key"):
-        if (text := getattr(query, name)) is not None:
-            conditions.append(f"{name} = {value(stored_text(text))}")
+    names = [name for name in ("agent", "model", "key") if getattr(query, name) is not None]
+    conditions += [f"{name} = {value(stored_text(getattr(query, name)))}" for name in names]
     if query.since is not None:
         conditions.append(f"started_at >= {value(float(query.since))}")
     if query.until is not None:

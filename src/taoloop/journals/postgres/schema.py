@@ -17,8 +17,7 @@ from taoloop.journals.base import translate
 from taoloop.translation import mark
 
 if TYPE_CHECKING:
-    from asyncpg import Connection
-
+    from taoloop.journals.postgres.driver import PostgresConnection
 OLDEST_SERVER: Final = 130_000
 """PostgreSQL 13: the first with `xid8`, by which `tail` knows what is new."""
 
@@ -124,8 +123,8 @@ _REACHED = "SELECT value FROM @.about WHERE key = 'schema'"
 _NOTE = "INSERT INTO @.about VALUES ($1, $2) ON CONFLICT (key) DO UPDATE SET value = excluded.value"
 _MONTHS = """
 SELECT to_char(month, 'YYYY_MM'), to_char(month, 'YYYY-MM-DD') FROM generate_series(
-  date_trunc('month', now() AT TIME ZONE 'UTC'), date_trunc('month', now() AT TIME ZONE 'UTC') + $1 * interval '1 month',
-  interval '1 month'
+  date_trunc('month', now() AT TIME ZONE 'UTC'),
+  date_trunc('month', now() AT TIME ZONE 'UTC') + $1 * interval '1 month', interval '1 month'
 ) AS month
 WHERE to_regclass($2 || '.event_' || to_char(month, 'YYYY_MM')) IS NULL
 OR to_regclass($2 || '.artifact_' || to_char(month, 'YYYY_MM')) IS NULL
@@ -150,7 +149,7 @@ def in_schema(statement: str, schema: str) -> str:
     return statement.replace("@.", f"{quoted(schema)}.")
 
 
-async def check_server(connection: Connection, location: str, *, read_only: bool) -> None:
+async def check_server(connection: PostgresConnection, location: str, *, read_only: bool) -> None:
     """Refuse a server that cannot hold a journal.
 
     Raises:
@@ -178,7 +177,7 @@ def standby(location: str) -> JournalError:
     return JournalError(translate(text, path=location), hint=translate("Name the primary server."))
 
 
-async def version(connection: Connection, schema: str) -> int:
+async def version(connection: PostgresConnection, schema: str) -> int:
     """How many migrations the schema has had; 0: there is no journal."""
     if not await connection.fetchval(_TABLES, f"{quoted(schema)}.about"):
         return 0
@@ -204,7 +203,7 @@ def refuse_version(location: str, reached: int, *, known: int) -> None:
         raise JournalError(message, hint=translate("`tao db migrate --db URL` brings it up to date."))
 
 
-async def upgrade(connection: Connection, schema: str, migrations: Sequence[str] = MIGRATIONS) -> list[int]:
+async def upgrade(connection: PostgresConnection, schema: str, migrations: Sequence[str] = MIGRATIONS) -> list[int]:
     """Apply the migrations that the schema has not had, each in its own transaction; returns their numbers.
 
     Makes the schema and the partitions of the next months. Harmless when two processes do it at once. A step that
@@ -226,7 +225,7 @@ async def upgrade(connection: Connection, schema: str, migrations: Sequence[str]
     return applied
 
 
-async def make_partitions(connection: Connection, schema: str, months: int = MONTHS_AHEAD) -> None:
+async def make_partitions(connection: PostgresConnection, schema: str, months: int = MONTHS_AHEAD) -> None:
     """Make the partitions of this month and the next ones that are missing. Harmless when two processes do it at once.
 
     Raises:
@@ -240,17 +239,17 @@ async def make_partitions(connection: Connection, schema: str, months: int = MON
             await make_month(connection, schema, name, value)
 
 
-async def make_month(connection: Connection, schema: str, name: str, value: str) -> None:
+async def make_month(connection: PostgresConnection, schema: str, name: str, value: str) -> None:
     """Make the partitions of one month, such as `2026_01` and `2026-01-01`."""
     for table in ("event", "artifact"):
         await connection.execute(in_schema(_PARTITION.format(table=table, name=name, value=value), schema))
 
 
-async def note(connection: Connection, schema: str, key: str, value: str) -> None:
+async def note(connection: PostgresConnection, schema: str, key: str, value: str) -> None:
     """Note something about the journal."""
     await connection.execute(in_schema(_NOTE, schema), key, value)
 
 
-async def lock(connection: Connection, schema: str, work: str) -> None:
+async def lock(connection: PostgresConnection, schema: str, work: str) -> None:
     """Wait for whoever does the same work in this schema, until the transaction ends."""
     await connection.execute("SELECT pg_advisory_xact_lock(hashtext($1), hashtext($2))", f"taoloop {schema}", work)

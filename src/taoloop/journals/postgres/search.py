@@ -2,7 +2,8 @@
 
 Writers do nothing for it. A reader adds what has changed since the position of the index, a bounded number of events at
 a time. The words are those of the SQLite journal (`taoloop.core.words`): without accents, English without its endings,
-of Chinese every character and every pair; a run that is at work is found by its task, all of it once it waits or is over.
+of Chinese every character and every pair; a run that is at work is found by its task, all of it once it waits or is
+over.
 """
 
 from __future__ import annotations
@@ -21,9 +22,8 @@ from taoloop.journals.search_index import INDEXED_KINDS, MOST_CHARS, VERSION, Do
 if TYPE_CHECKING:
     from collections.abc import Iterable
 
-    from asyncpg import Connection
-
-    from taoloop.journals.postgres.connections import Database
+    from taoloop.journals.postgres.connections import JournalDatabase
+    from taoloop.journals.postgres.driver import PostgresConnection
 
 _AT_ONCE = 2_000
 """Events that are looked at in one part."""
@@ -47,7 +47,7 @@ ON CONFLICT (number) DO UPDATE SET words = excluded.words
 _STEMS = "SELECT DISTINCT coalesce((ts_lexize('@.stem', word))[1], word) FROM unnest($1::text[]) AS word"
 
 
-async def update_search(database: Database, connection: Connection) -> bool:
+async def update_search(database: JournalDatabase, connection: PostgresConnection) -> bool:
     """Add a part of what the index lacks, in a transaction. True: nothing is left."""
     await schema.lock(connection, database.settings.schema, _NOTE)
     noted = await connection.fetchval(database.sql(_POSITION))
@@ -74,7 +74,7 @@ async def update_search(database: Database, connection: Connection) -> bool:
     return is_last
 
 
-async def matching(database: Database, text: str, connection: Connection) -> str | None:
+async def matching(database: JournalDatabase, text: str, connection: PostgresConnection) -> str | None:
     """The words of a text as `@@` wants them; None: no text is looked for; "": nothing can be found by it."""
     if not text.strip():
         return None

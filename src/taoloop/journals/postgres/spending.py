@@ -14,15 +14,14 @@ from typing import TYPE_CHECKING, Any, Final, NamedTuple
 from taoloop.errors import JournalCorrupt
 from taoloop.journals.base import translate
 from taoloop.journals.postgres import schema
-from taoloop.journals.postgres.positions import START, WITHIN, Position, parse_position, read_part
+from taoloop.journals.postgres.positions import START, WITHIN, SnapshotPosition, parse_position, read_part
 from taoloop.journals.stored_usage import UNREADABLE, add_counts, add_stored_event, usage_row
 from taoloop.journals.usage import COUNTED_KINDS, FORKED, RunOrigin, UsageLedger, UsageRow
 from taoloop.translation import mark
 
 if TYPE_CHECKING:
-    from asyncpg import Connection
-
-    from taoloop.journals.postgres.connections import Database
+    from taoloop.journals.postgres.connections import JournalDatabase
+    from taoloop.journals.postgres.driver import PostgresConnection
 
 _AT_ONCE = 5_000
 """Events per transaction."""
@@ -55,14 +54,14 @@ ON CONFLICT (day, key, agent, model) DO UPDATE SET counts = excluded.counts
 class _Reached(NamedTuple):
     """How far events are added up, and which of them could not be read."""
 
-    position: Position
+    position: SnapshotPosition
     unread: tuple[tuple[str, int], ...] = ()
 
 
-class UsageReader:
+class UsageSums:
     """Brings the sums up to date over one connection, in a transaction that the caller begins."""
 
-    def __init__(self, database: Database, connection: Connection) -> None:
+    def __init__(self, database: JournalDatabase, connection: PostgresConnection) -> None:
         self._database, self._connection = database, connection
         self._origins: dict[str, RunOrigin] = {}
 

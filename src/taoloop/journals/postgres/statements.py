@@ -1,7 +1,7 @@
 """The statements that write: each append is one of them, with its fence in it.
 
-A row of `run` is found by id, fence, number of events and last link, changed, and only then do the events follow, all in
-one statement: a writer that lost the run finds no row, and nothing is stored. The statement answers with one row in
+A row of `run` is found by id, fence, number of events and last link, changed, and only then do the events follow, all
+in one statement: a writer that lost the run finds no row, and nothing is stored. The statement answers with one row in
 either case, so many appends of many runs travel together.
 """
 
@@ -35,7 +35,7 @@ WITH taken AS (
   RETURNING number, born
 ), stored AS ({{events}}){{more}}
 SELECT (SELECT number FROM taken) AS number
-"""
+"""  # noqa: S608  # no input
 _START = """, started_at = $12, task = $13, agent = $14, parent = $15, key = $16, model = $17, description = $18"""
 _DESCRIBE = """, described AS (
   INSERT INTO @.description SELECT $18::bytea, $19::bytea WHERE $18::bytea IS NOT NULL ON CONFLICT DO NOTHING
@@ -43,29 +43,32 @@ _DESCRIBE = """, described AS (
 _EVENTS = """
   INSERT INTO @.event (number, born, seq, at, kind, body, link, fence, xid)
   SELECT number, born, $3 + place - 1, e.at, kind, body, e.link, $2, pg_current_xact_id()
-  FROM taken, unnest($6::float8[], $7::text[], $8::text[], $9::bytea[]) WITH ORDINALITY AS e(at, kind, body, link, place)
+  FROM taken, unnest($6::float8[], $7::text[], $8::text[], $9::bytea[])
+    WITH ORDINALITY AS e(at, kind, body, link, place)
 """
 _BEGIN = f"""
 WITH taken AS (
-  INSERT INTO @.run (number, id, born, fence, events, link, status, updated_at, wake_at, started_at, task, agent, parent,
-    key, model, description, holder)
+  INSERT INTO @.run (number, id, born, fence, events, link, status, updated_at, wake_at, started_at, task, agent,
+    parent, key, model, description, holder)
   SELECT nextval('@.run_number'), $1::text, {MONTH}, $2::int, $3::int + cardinality($7::text[]), $5::bytea, $10::text,
-    ($6::float8[])[cardinality($6)], {_LEASE.format(lease="$11::float8")}, 
+    ($6::float8[])[cardinality($6)], {_LEASE.format(lease="$11::float8")},
     $12::float8, $13::bytea, $14::text, $15::text, $16::text, $17::text, $18::bytea, $20::text
   WHERE $4 = ''::bytea AND NOT EXISTS (SELECT 1 FROM @.run_log WHERE run_id = $1 AND pruned IS NOT NULL)
   ON CONFLICT (id) DO NOTHING
   RETURNING number, born
 ), stored AS ({{events}}){{more}}
 SELECT (SELECT number FROM taken) AS number
-"""
+"""  # noqa: S608  # no input
 # An image that is stored already stays as it is; anything else that is there is an error.
 _ARTIFACTS = """, kept AS (
   INSERT INTO @.artifact (number, born, ref, form, body)
-  SELECT number, born, ref, form, body FROM taken, unnest(${0}::text[], ${1}::text[], ${2}::bytea[]) AS a(ref, form, body)
+  SELECT number, born, ref, form, body
+  FROM taken, unnest(${0}::text[], ${1}::text[], ${2}::bytea[]) AS a(ref, form, body)
   WHERE form NOT LIKE 'image/%'
 ), seen AS (
   INSERT INTO @.artifact (number, born, ref, form, body)
-  SELECT number, born, ref, form, body FROM taken, unnest(${0}::text[], ${1}::text[], ${2}::bytea[]) AS a(ref, form, body)
+  SELECT number, born, ref, form, body
+  FROM taken, unnest(${0}::text[], ${1}::text[], ${2}::bytea[]) AS a(ref, form, body)
   WHERE form LIKE 'image/%' ON CONFLICT DO NOTHING
 )"""
 
@@ -81,7 +84,7 @@ ON CONFLICT (id) DO UPDATE SET number = excluded.number, born = excluded.born, f
   holder = excluded.holder
 WHERE run.events = 0
 RETURNING fence
-"""
+"""  # noqa: S608  # no input
 """Begins an empty run, or a run without events anew; no row: the id is given away."""
 
 ACQUIRE: Final = """

@@ -12,9 +12,8 @@ from taoloop.journals.run_check import artifact_flaws, row_flaws
 from taoloop.translation import mark
 
 if TYPE_CHECKING:
-    from asyncpg import Connection
-
-    from taoloop.journals.postgres.connections import Database
+    from taoloop.journals.postgres.connections import JournalDatabase
+    from taoloop.journals.postgres.driver import PostgresConnection
 
 _ROW = """
 SELECT link, sealed_later, events, status, task, agent, started_at, parent, key, model, description
@@ -23,7 +22,7 @@ FROM @.run WHERE id = $1
 _ARTIFACTS = f"SELECT ref, form, body FROM @.artifact WHERE {OF_RUN} ORDER BY ref"  # noqa: S608  # no input
 
 
-async def verify(database: Database, run_id: str, connection: Connection) -> ChainReport:
+async def verify(database: JournalDatabase, run_id: str, connection: PostgresConnection) -> ChainReport:
     """Look through one run, in a transaction of one snapshot. Linear in its size; nothing is changed.
 
     Raises:

@@ -12,10 +12,10 @@ import asyncpg
 from taoloop.errors import JournalError
 from taoloop.journals.postgres import run_log
 from taoloop.journals.postgres.listening import Bell
-from taoloop.journals.postgres.writer import Writer
+from taoloop.journals.postgres.writer import AppendWriter
 
 if TYPE_CHECKING:
-    from taoloop.journals.postgres.connections import Database
+    from taoloop.journals.postgres.connections import JournalDatabase
 
 _LOG_S: Final = 1.0
 """How long after its beginning a run is entered into the log of runs, at most, while the process lives."""
@@ -24,8 +24,8 @@ _LOG_S: Final = 1.0
 class LoopWorkers:
     """The writer of one event loop, and those who follow it."""
 
-    def __init__(self, database: Database, lease_s: Callable[[str, int], float | None]) -> None:
-        self.writer = Writer(database, lease_s)
+    def __init__(self, database: JournalDatabase, lease_s: Callable[[str, int], float | None]) -> None:
+        self.writer = AppendWriter(database, lease_s)
         self._database = database
         self._bell = Bell(database)
         self._logging: asyncio.Task[None] | None = None

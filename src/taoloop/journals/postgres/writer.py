@@ -1,15 +1,15 @@
 """Appends to the database: what waits travels together, and what became of it is known even if the server goes away.
 
-The problem: an append is a round trip and a wait for the disk, and costs more in the driver than in the server. A worker
-with a hundred runs would spend its time on that. And a connection that breaks while a statement is on its way leaves
-open whether its events are stored; to send them again could store them twice, to give up could lose them.
+The problem: an append is a round trip and a wait for the disk, and costs more in the driver than in the server. A
+worker with a hundred runs would spend its time on that. And a connection that breaks while a statement is on its way
+leaves open whether its events are stored; to send them again could store them twice, to give up could lose them.
 
 The idea: while statements are on their way, further appends gather, and go with the next one: the driver sends all of
-them at once, in one transaction. Of a run at most one append is on its way, so their order is that of the calls. After a
-broken connection the writer looks: the last link of the run, or that of the event in question, tells whether the events
-are there, because a link covers all that came before it. If they are not, they are sent again, under the same fence, the
-same number of events and the same last link: a first statement that is still at work in the server holds the row, and
-whichever of the two is second changes nothing.
+them at once, in one transaction. Of a run at most one append is on its way, so their order is that of the calls. After
+a broken connection the writer looks: the link of the event in question tells whether the events are there, because a
+link covers all that came before it. If they are not, they are sent again, under the same fence, the same number of
+events and the same last link: a first statement that is still at work in the server holds the row, and whichever of the
+two is second changes nothing.
 
 The invariant: an append that returns is committed, once; one that is refused changed nothing and harms no other. One
 whose outcome nobody could find out raises JournalUnreachable, which says so.
@@ -29,7 +29,7 @@ from taoloop.core.stored_events import event_hash, genesis_hash
 from taoloop.errors import IllegalEvent, JournalError
 from taoloop.journals.base import RUNNING, Lease, translate
 from taoloop.journals.postgres import schema
-from taoloop.journals.postgres.connections import Database
+from taoloop.journals.postgres.connections import JournalDatabase
 from taoloop.journals.postgres.errors import code_of, explain, is_lost
 from taoloop.journals.postgres.statements import (
     HEADS,
@@ -43,8 +43,7 @@ from taoloop.journals.stored_append import Append
 from taoloop.translation import mark
 
 if TYPE_CHECKING:
-    from asyncpg import Connection
-
+    from taoloop.journals.postgres.driver import PostgresConnection
 _AT_ONCE = 2
 """Statements on their way: one waits for the disk while the next one is made."""
 
@@ -79,7 +78,7 @@ class Head(NamedTuple):
     """The status of the run, if this process wrote it."""
 
 
-class Ticket:
+class PendingAppend:
     """One append that waits, or is on its way."""
 
     __slots__ = ("append", "future", "is_new", "kind", "links", "was_sent")
@@ -91,19 +90,19 @@ class Ticket:
         self.was_sent = False  # with an outcome that is not known
 
 
-class Writer:
+class AppendWriter:
     """The appends of one journal in one event loop. `lease_s` tells how long a lease that is held now goes on."""
 
-    def __init__(self, database: Database, lease_s: Callable[[str, int], float | None]) -> None:
+    def __init__(self, database: JournalDatabase, lease_s: Callable[[str, int], float | None]) -> None:
         self._database, self._lease_s = database, lease_s
-        self._queue: deque[Ticket] = deque()
+        self._queue: deque[PendingAppend] = deque()
         self._flights: set[asyncio.Task[None]] = set()
         self._busy: set[str] = set()  # the runs with an append on its way
         self._heads: dict[str, Head] = {}
 
     async def append(self, append: Append, *, is_new: bool) -> None:
         """Store an append; returns when it is committed. Cancelling the caller does not undo it."""
-        ticket = Ticket(append, asyncio.get_running_loop().create_future(), is_new=is_new)
+        ticket = PendingAppend(append, asyncio.get_running_loop().create_future(), is_new=is_new)
         self._queue.append(ticket)
         self._launch()
         await ticket.future
@@ -138,10 +137,10 @@ class Writer:
             flight.result()
         self._launch()
 
-    def _next(self) -> list[Ticket]:
+    def _next(self) -> list[PendingAppend]:
         """The appends that may go together: of one statement, and of runs that have none on its way."""
-        tickets: list[Ticket] = []
-        others: list[Ticket] = []
+        tickets: list[PendingAppend] = []
+        others: list[PendingAppend] = []
         passed: set[str] = set()
         while self._queue and len(tickets) < _MOST:
             ticket = self._queue.popleft()
@@ -157,7 +156,7 @@ class Writer:
         self._busy |= {ticket.append.run_id for ticket in tickets}
         return tickets
 
-    async def _fly(self, tickets: list[Ticket]) -> None:
+    async def _fly(self, tickets: list[PendingAppend]) -> None:
         try:
             await self._store_together(tickets)
         except BaseException as error:
@@ -169,7 +168,7 @@ class Writer:
         finally:
             self._busy -= {ticket.append.run_id for ticket in tickets}
 
-    async def _store_together(self, tickets: list[Ticket]) -> None:
+    async def _store_together(self, tickets: list[PendingAppend]) -> None:
         """Store the appends in one transaction, and each alone where that fails."""
         try:
             rest = await self._database.once(lambda connection: self._send(connection, tickets))
@@ -181,7 +180,7 @@ class Writer:
             if not ticket.future.done():
                 await self._store_alone(ticket)
 
-    async def _store_alone(self, ticket: Ticket) -> None:
+    async def _store_alone(self, ticket: PendingAppend) -> None:
         """Store one append, however often the server goes away meanwhile."""
 
         async def attempt(_work: object) -> None:
@@ -210,14 +209,14 @@ class Writer:
         except Exception as error:  # noqa: BLE001  # it is raised where the caller waits
             _settle(ticket, error)
 
-    async def _make_partitions(self, connection: Connection) -> None:
+    async def _make_partitions(self, connection: PostgresConnection) -> None:
         await schema.make_partitions(connection, self._database.settings.schema)
 
-    async def _send(self, connection: Connection, tickets: Sequence[Ticket]) -> list[Ticket]:
+    async def _send(self, connection: PostgresConnection, tickets: Sequence[PendingAppend]) -> list[PendingAppend]:
         """Send the appends of one statement; returns those that have to be decided anew."""
         await self._look_up(connection, tickets)
-        ready: list[tuple[Ticket, list[Any]]] = []
-        rest: list[Ticket] = []
+        ready: list[tuple[PendingAppend, list[Any]]] = []
+        rest: list[PendingAppend] = []
         for ticket in tickets:
             if ticket.was_sent and await self._is_stored(connection, ticket):
                 self._stored(ticket)
@@ -245,7 +244,7 @@ class Writer:
                     _settle(ticket, run_exists(self._database.location, ticket.append.run_id))
         return rest
 
-    async def _look_up(self, connection: Connection, tickets: Sequence[Ticket]) -> None:
+    async def _look_up(self, connection: PostgresConnection, tickets: Sequence[PendingAppend]) -> None:
         """Learn the heads of the runs that are not known to fit."""
         missing = [ticket.append.run_id for ticket in tickets if ticket.was_sent or not self._fits(ticket)]
         if missing:
@@ -254,13 +253,13 @@ class Writer:
             for run_id, fence, events, link in await connection.fetch(self._database.sql(HEADS), missing):
                 self._heads[run_id] = Head(fence, events, link)
 
-    def _fits(self, ticket: Ticket) -> bool:
+    def _fits(self, ticket: PendingAppend) -> bool:
         append, head = ticket.append, self._heads.get(ticket.append.run_id)
         if ticket.is_new:
             return head is None and not ticket.was_sent
         return head is not None and head.fence == append.fence and append.first in (None, head.next_seq)
 
-    def _decide(self, ticket: Ticket) -> list[Any]:
+    def _decide(self, ticket: PendingAppend) -> list[Any]:
         """The values of an append that may be sent.
 
         Raises:
@@ -284,7 +283,7 @@ class Writer:
         lease_s = self._lease_s(append.run_id, append.fence)
         return append_values(ticket.kind, append, head.link, ticket.links, lease_s)
 
-    async def _is_stored(self, connection: Connection, ticket: Ticket) -> bool:
+    async def _is_stored(self, connection: PostgresConnection, ticket: PendingAppend) -> bool:
         """Whether an append is there whose outcome was not known."""
         append, run_id = ticket.append, ticket.append.run_id
         if append.first is None:
@@ -293,7 +292,7 @@ class Writer:
         last = append.first + len(append.rows) - 1
         return bool(await connection.fetchval(self._database.sql(_LINK), run_id, last) == ticket.links[-1])
 
-    def _stored(self, ticket: Ticket) -> None:
+    def _stored(self, ticket: PendingAppend) -> None:
         append = ticket.append
         known = self._heads.get(append.run_id)
         fence = append.fence if known is None or ticket.is_new else known.fence
@@ -308,7 +307,7 @@ class Writer:
         _settle(ticket, None)
 
 
-def _settle(ticket: Ticket, error: Exception | None) -> None:
+def _settle(ticket: PendingAppend, error: Exception | None) -> None:
     if ticket.future.done():  # cancelled: it is written, but nobody waits for it
         return
     if error is None:

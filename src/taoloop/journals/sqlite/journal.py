@@ -17,7 +17,7 @@ from taoloop.core.events import Event
 from taoloop.core.stored_events import ChainedEvent, ChainReport, LogReport
 from taoloop.errors import JournalError, JournalFull, JournalLocked
 from taoloop.journals.base import Artifact, Lease, RunRow
-from taoloop.journals.queries import POLL_S, Growth, RunPage, RunQuery, parse_number
+from taoloop.journals.queries import POLL_S, Growth, RunPage, RunPart, RunQuery, parse_number
 from taoloop.journals.retention import PruneReport, Retention
 from taoloop.journals.sqlite import schema
 from taoloop.journals.sqlite.batch import Acquire, Begin, Create, Write
@@ -33,7 +33,7 @@ from taoloop.journals.sqlite.file import (
 )
 from taoloop.journals.sqlite.positions import end, parse_position
 from taoloop.journals.sqlite.prune import prune
-from taoloop.journals.sqlite.reading import RunPart, load_events, read_events
+from taoloop.journals.sqlite.reading import load_events, read_events
 from taoloop.journals.sqlite.run_locks import run_locks_beside
 from taoloop.journals.sqlite.run_queries import BEYOND, count_runs, find_runs, growth_since, page_of
 from taoloop.journals.sqlite.search import RunSearch
