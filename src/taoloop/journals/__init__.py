@@ -72,6 +72,7 @@ if TYPE_CHECKING:
     )
     from taoloop.journals.costs import CostRow as CostRow, cost_rows as cost_rows
     from taoloop.journals.memory import MemoryJournal as MemoryJournal
+    from taoloop.journals.postgres.address import PostgresAddress as PostgresAddress
     from taoloop.journals.postgres.journal import PostgresJournal as PostgresJournal
     from taoloop.journals.queries import (
         Growth as Growth,
@@ -106,6 +107,7 @@ __getattr__, __dir__, __all__ = lazy_exports(
         "taoloop.journals.base": "Artifact Journal Lease LockHolder RunLocks RunRow",
         "taoloop.journals.costs": "CostRow cost_rows",
         "taoloop.journals.memory": "MemoryJournal",
+        "taoloop.journals.postgres.address": "PostgresAddress",
         "taoloop.journals.postgres.journal": "PostgresJournal",
         "taoloop.journals.queries": "Growth JournalQueries RunPage RunQuery queries_of",
         "taoloop.journals.retention": "PruneReport PrunedRun Retention",

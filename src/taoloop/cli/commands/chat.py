@@ -17,6 +17,7 @@ from taoloop.cli.translation import translate
 from taoloop.cli.ui.chat_prompt import read_chat_lines
 from taoloop.cli.ui.stdio import capture_stdout, print_stderr
 from taoloop.errors import ConfigError, TaoError
+from taoloop.journals.sqlite.file import default_path
 from taoloop.runtime.agent import Agent
 from taoloop.runtime.conversations.sessions import next_turn
 from taoloop.runtime.engine.run_artifacts import read_images
@@ -66,7 +67,8 @@ class _TerminalChat:
         self._options = AgentOptions.from_arguments(arguments)
         self._images: list[str] = []
         self._can_ask = sys.stdin.isatty()
-        self.history = database_of(self._options, self._env, db).with_name("chat_history")
+        path = database_of(self._options, self._env, db)
+        self.history = (path if isinstance(path, Path) else default_path(self._env)).with_name("chat_history")
         self.code = exits.OF_STATUS["completed"]
 
     def take(self, line: str) -> bool:

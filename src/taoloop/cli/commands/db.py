@@ -7,7 +7,7 @@ from dataclasses import asdict
 import click
 
 from taoloop.cli import exit_codes as exits, options
-from taoloop.cli.database import database, load_environment, query_database
+from taoloop.cli.database import database, is_there, load_environment, query_database
 from taoloop.cli.translation import translate
 from taoloop.cli.ui.event_view import format_local_time
 from taoloop.cli.ui.stdio import capture_stdout, print_stderr, write_json_lines
@@ -45,7 +45,7 @@ def prune_command(db: str | None, days: int | None, runs: int | None, dry_run: b
     report = query_database(
         path,
         lambda journal: journal.prune(keep, now=now, is_dry_run=dry_run),
-        read_only=dry_run or not path.exists(),  # a missing file is reported, not created
+        read_only=dry_run or not is_there(path),  # a missing file is reported, not created
     )
     with capture_stdout() as stream:
         if as_json:

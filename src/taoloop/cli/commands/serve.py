@@ -20,6 +20,7 @@ from taoloop.cli.signals import signal_callbacks
 from taoloop.cli.translation import interface_language, translate
 from taoloop.cli.ui.stdio import print_stderr
 from taoloop.errors import ConfigError
+from taoloop.journals.addresses import DatabaseAddress
 from taoloop.runtime.journal_access import JOURNALS
 from taoloop.translation import set_interface_language, translate_error
 
@@ -126,9 +127,14 @@ def serve_command(file: str | None, **arguments: Any) -> int:
 
 
 async def _serve(
-    config: GatewayConfig, path: Path, load: Callable[[], GatewayConfig], log_format: LogFormat, env: Mapping[str, str]
+    config: GatewayConfig,
+    path: DatabaseAddress,
+    load: Callable[[], GatewayConfig],
+    log_format: LogFormat,
+    env: Mapping[str, str],
 ) -> int:
     from taoloop.journals.costs import cost_rows  # noqa: PLC0415  # as above
+    from taoloop.journals.sqlite.file import default_path  # noqa: PLC0415  # as above
     from taoloop.runtime.engine.clock import SystemClock  # noqa: PLC0415  # as above
     from taoloop.runtime.engine.redaction import redactor_for  # noqa: PLC0415  # as above
     from taoloop.runtime.observation.telemetry import Telemetry  # noqa: PLC0415  # as above
@@ -142,7 +148,7 @@ async def _serve(
     language = interface_language()
     set_interface_language("en")  # what clients and the log get outside of a run does not follow the locale
     make_private(path, expected=config.db is None)
-    own_path = database_beside(path)
+    own_path = database_beside(path if isinstance(path, Path) else default_path(env))
     make_private(own_path, expected=True)
     async with JOURNALS.use(path) as journal:
         database = GatewayDatabase(own_path)

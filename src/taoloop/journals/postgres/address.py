@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+from pathlib import Path
 from urllib.parse import parse_qsl, quote, urlencode, urlsplit, urlunsplit
 
 from taoloop.errors import ConfigError
@@ -19,7 +20,7 @@ def is_postgres(db: object) -> bool:
     return isinstance(db, str) and _SCHEME.match(db) is not None
 
 
-class Address:
+class PostgresAddress:
     """`postgresql://USER:PASSWORD@HOST:PORT/DATABASE?…`, with what a journal takes from its query.
 
     The query may have `schema=`, `pool_size=`, `pooler=1` and `lease_s=` beside the parameters of the driver.
@@ -51,9 +52,20 @@ class Address:
 
     def __repr__(self) -> str:
         """Without the password."""
-        return f"Address({self.location!r})"
+        return f"PostgresAddress({self.location!r})"
+
+    def __str__(self) -> str:
+        """For messages and commands: without the password."""
+        return self.location
+
+    def __eq__(self, other: object) -> bool:
+        """Whether both are the same text."""
+        return isinstance(other, PostgresAddress) and (self.dsn, self.options) == (other.dsn, other.options)
+
+    def __hash__(self) -> int:
+        """As `==`."""
+        return hash(self.dsn)
 
 
-def shown_database(db: object) -> str:
-    """What names a database, for messages: a path as it is, an address without its password."""
-    return Address(db).location if isinstance(db, str) and is_postgres(db) else str(db)
+DatabaseAddress = Path | PostgresAddress
+"""Where a journal is: the path of an SQLite file, or the address of a PostgreSQL database."""

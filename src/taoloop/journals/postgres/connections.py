@@ -10,7 +10,7 @@ from __future__ import annotations
 import asyncio
 import os
 import threading
-from collections.abc import AsyncIterator, Awaitable, Callable
+from collections.abc import AsyncGenerator, AsyncIterator, Awaitable, Callable
 from contextlib import AsyncExitStack, asynccontextmanager, suppress
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, TypeVar
@@ -19,7 +19,7 @@ from weakref import WeakKeyDictionary
 from taoloop.errors import JournalError, MissingExtra
 from taoloop.journals.base import translate
 from taoloop.journals.postgres import schema
-from taoloop.journals.postgres.address import Address
+from taoloop.journals.postgres.address import PostgresAddress
 from taoloop.translation import mark
 
 if TYPE_CHECKING:
@@ -73,12 +73,13 @@ class Settings:
 class JournalDatabase:
     """One database, as a journal uses it."""
 
-    def __init__(self, address: Address, settings: Settings) -> None:
+    def __init__(self, address: PostgresAddress, settings: Settings) -> None:
         require_driver()
         self.settings, self.location = settings, address.location
         self._address = address
         self._pools: WeakKeyDictionary[asyncio.AbstractEventLoop, Pool] = WeakKeyDictionary()
         self._opening: WeakKeyDictionary[asyncio.AbstractEventLoop, asyncio.Lock] = WeakKeyDictionary()
+        self._endings: WeakKeyDictionary[asyncio.AbstractEventLoop, AsyncGenerator[None, None]] = WeakKeyDictionary()
         self._guard = threading.Lock()
         self._closed = False
         self._process: int | None = None  # from the first use on
@@ -174,7 +175,8 @@ class JournalDatabase:
         """A connection of its own, for LISTEN and for work that holds one for long. The caller closes it."""
         import asyncpg  # noqa: PLC0415  # an extra
 
-        return await asyncpg.connect(**self._arguments())
+        connection: PostgresConnection = await asyncpg.connect(**self._arguments())
+        return connection
 
     async def close(self) -> None:
         """End all connections. Twice is harmless; a forked child does nothing."""
@@ -185,13 +187,16 @@ class JournalDatabase:
             pools, self._pools = dict(self._pools), WeakKeyDictionary()
         for loop, pool in pools.items():
             if loop is asyncio.get_running_loop():
-                try:
-                    await asyncio.wait_for(pool.close(), _CLOSE_S)
-                except TimeoutError:
-                    pool.terminate()
+                await self._end(pool)
             elif not loop.is_closed():
                 with suppress(RuntimeError):  # it was closed at this moment
                     loop.call_soon_threadsafe(pool.terminate)
+
+    async def _end(self, pool: Pool) -> None:
+        try:
+            await asyncio.wait_for(pool.close(), _CLOSE_S)
+        except TimeoutError:
+            pool.terminate()
 
     def check_open(self) -> None:
         """Refuse a journal that is closed, or was opened by the parent of this process.
@@ -231,9 +236,19 @@ class JournalDatabase:
         async with opening:
             if (pool := self._pools.get(loop)) is None:
                 pool = await self._open_pool()
+                ending = self._end_with_loop(loop, pool)
+                await anext(ending)
                 with self._guard:
-                    self._pools[loop] = pool
+                    self._pools[loop], self._endings[loop] = pool, ending
         return pool
+
+    async def _end_with_loop(self, loop: asyncio.AbstractEventLoop, pool: Pool) -> AsyncGenerator[None, None]:
+        """End the connections of an event loop when it ends, which closes the generators that were begun in it."""
+        try:
+            yield
+        finally:
+            self._pools.pop(loop, None)
+            await self._end(pool)
 
     async def _open_pool(self) -> Pool:
         import asyncpg  # noqa: PLC0415  # an extra

@@ -13,7 +13,7 @@ from taoloop.core.stored_events import ChainedEvent, ChainReport, LogReport
 from taoloop.errors import ConfigError, RunNotFound
 from taoloop.journals.base import Artifact, Lease, RunRow, translate
 from taoloop.journals.postgres import schema
-from taoloop.journals.postgres.address import Address
+from taoloop.journals.postgres.address import PostgresAddress
 from taoloop.journals.postgres.connections import JournalDatabase, Settings
 from taoloop.journals.postgres.positions import SNAPSHOT, parse_position, position_of
 from taoloop.journals.postgres.run_locks import LeaseLocks
@@ -68,7 +68,7 @@ class PostgresJournal:
 
     def __init__(
         self,
-        dsn: str,
+        dsn: str | PostgresAddress,
         *,
         schema: str = "taoloop",
         pool_size: int = 8,
@@ -78,7 +78,7 @@ class PostgresJournal:
         reconnect_s: float = 30.0,
         read_only: bool = False,
     ) -> None:
-        address = Address(dsn)
+        address = PostgresAddress(dsn) if isinstance(dsn, str) else dsn
         options = _checked(address.options)
         settings = Settings(
             schema=options.get("schema", schema),

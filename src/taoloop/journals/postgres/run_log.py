@@ -25,9 +25,9 @@ _AT_ONCE = 20_000
 _NOTE: Final = "log"
 _POSITION = "SELECT value FROM @.about WHERE key = 'log'"
 _BEGUN = f"""
-SELECT id, link FROM (SELECT number, born, link, xid FROM @.event WHERE {WITHIN} AND seq = 0) AS first
+SELECT id, start.link FROM (SELECT number, born, link, xid FROM @.event WHERE {WITHIN} AND seq = 0) AS start
 JOIN (SELECT number, born, id FROM @.run) AS run USING (number, born)
-WHERE NOT EXISTS (SELECT 1 FROM @.run_log WHERE run_id = id AND first = link AND pruned IS NULL)
+WHERE NOT EXISTS (SELECT 1 FROM @.run_log WHERE run_id = id AND run_log.first = start.link AND pruned IS NULL)
 ORDER BY xid, number
 """  # noqa: S608  # no input
 _END = """
@@ -39,7 +39,7 @@ INSERT INTO @.run_log (number, run_id, first, sealed_later, link, pruned)
 SELECT * FROM unnest($1::bigint[], $2::text[], $3::bytea[], $4::boolean[], $5::bytea[], $6::text[])
 """
 _ENTRIES = "SELECT number, run_id, first, sealed_later, link, pruned FROM @.run_log ORDER BY number"
-_FIRSTS = "SELECT id, link FROM @.event JOIN @.run USING (number, born) WHERE seq = 0"
+_FIRSTS = "SELECT id, event.link FROM @.event JOIN @.run USING (number, born) WHERE seq = 0"
 _TRY = "SELECT pg_try_advisory_xact_lock(hashtext($1), hashtext($2))"
 
 
