@@ -26,6 +26,7 @@ from taoloop.journals.addresses import DatabaseAddress, database_address, defaul
 from taoloop.journals.base import Journal, LockHolder, locks_of
 from taoloop.journals.postgres.address import is_postgres
 from taoloop.journals.queries import RunPage, RunQuery, queries_of, read_start
+from taoloop.journals.sqlite.file import default_path
 from taoloop.models import env_file
 from taoloop.tools.settings_check import expand_home
 from taoloop.translation import mark
@@ -65,6 +66,11 @@ def is_there(path: DatabaseAddress) -> bool:
 def is_writable(path: DatabaseAddress) -> bool:
     """Whether a database may be written, for all that is known without trying it."""
     return not isinstance(path, Path) or (os.access(path, os.W_OK) and os.access(path.parent, os.W_OK))
+
+
+def file_beside(path: DatabaseAddress, env: Mapping[str, str]) -> Path:
+    """The file beside which other files lie: the database, or where it were if it was not in PostgreSQL."""
+    return path if isinstance(path, Path) else default_path(env)
 
 
 def query_database(path: DatabaseAddress, query: Callable[[Journal], Awaitable[T]], *, read_only: bool = True) -> T:

@@ -15,7 +15,7 @@ if TYPE_CHECKING:
     from taoloop.journals.sqlite.journal import SqliteJournal
 
 
-__all__ = ["DatabaseAddress", "database_address", "default_database", "journal_at"]
+__all__ = ["DatabaseAddress", "database_address", "default_database", "journal_at", "stored_at"]
 
 
 def database_address(database: str | Path | PostgresAddress) -> DatabaseAddress:
@@ -27,6 +27,11 @@ def database_address(database: str | Path | PostgresAddress) -> DatabaseAddress:
     if isinstance(database, PostgresAddress):
         return database
     return PostgresAddress(database) if isinstance(database, str) and is_postgres(database) else Path(database)
+
+
+def stored_at(journal: object) -> DatabaseAddress | None:
+    """Where the database is that an agent names as its journal; None where it has a journal, or none."""
+    return database_address(journal) if isinstance(journal, str | DatabaseAddress) else None
 
 
 def default_database(environ: Mapping[str, str] | None = None) -> DatabaseAddress:

@@ -79,10 +79,11 @@ def _log_link(before: bytes, row: LogEntry) -> bytes | None:
 
 def run_flaws(rows: Sequence[LogEntry], firsts: dict[str, bytes]) -> Iterator[ChainError]:
     """Runs that are logged but not stored, stored with another beginning, stored but not logged, or not removed."""
-    removed = {row.run_id for row in rows if row.record is not None}
+    last = {row.run_id: row for row in rows}  # a run that was removed may have been restored
+    removed = {run_id for run_id, row in last.items() if row.record is not None}
     for number, run_id, first, _, _, record in rows:
         if record is not None:
-            if run_id in firsts:
+            if run_id in firsts and run_id in removed:
                 text = mark("run {run_id} is stored, but entry {number} of the log of runs says that it was removed")
                 yield ChainError(None, "run_replaced", translate(text, run_id=run_id, number=number))
         elif run_id not in firsts and run_id not in removed:

@@ -12,12 +12,11 @@ import click
 from taoloop.cli import exit_codes as exits
 from taoloop.cli.agent_loading import AgentOptions, database_of
 from taoloop.cli.commands.run import new_session, run_command
-from taoloop.cli.database import load_environment
+from taoloop.cli.database import file_beside, load_environment
 from taoloop.cli.translation import translate
 from taoloop.cli.ui.chat_prompt import read_chat_lines
 from taoloop.cli.ui.stdio import capture_stdout, print_stderr
 from taoloop.errors import ConfigError, TaoError
-from taoloop.journals.sqlite.file import default_path
 from taoloop.runtime.agent import Agent
 from taoloop.runtime.conversations.sessions import next_turn
 from taoloop.runtime.engine.run_artifacts import read_images
@@ -68,7 +67,7 @@ class _TerminalChat:
         self._images: list[str] = []
         self._can_ask = sys.stdin.isatty()
         path = database_of(self._options, self._env, db)
-        self.history = (path if isinstance(path, Path) else default_path(self._env)).with_name("chat_history")
+        self.history = file_beside(path, self._env).with_name("chat_history")
         self.code = exits.OF_STATUS["completed"]
 
     def take(self, line: str) -> bool:

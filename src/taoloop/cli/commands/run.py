@@ -49,7 +49,7 @@ from taoloop.cli.ui.stdio import OutputError, capture_stdout, one_line, print_st
 from taoloop.core.events import Event
 from taoloop.core.trace import Trace
 from taoloop.errors import ConfigError, RunNotResumable, TaoError
-from taoloop.journals.addresses import DatabaseAddress, database_address, journal_at
+from taoloop.journals.addresses import DatabaseAddress, journal_at, stored_at
 from taoloop.models.base import DeltaListener
 from taoloop.runtime.after.fork import fork_for
 from taoloop.runtime.after.fork_edits import Edits
@@ -281,11 +281,9 @@ class RunSession:
 
     def report_orphaned_runs(self, env: Mapping[str, str], *, recover: bool) -> None:
         """Report on standard error the runs whose processes died; with `recover` resume those of this agent first."""
-        agent, journal = self.agent, self.agent.journal
+        agent, path = self.agent, stored_at(self.agent.journal)
         self.agent = replace(agent, recover_on_start=False)  # it is done here
-        if not isinstance(journal, str | DatabaseAddress) or not (
-            orphan_count := count_orphaned_runs(path := database_address(journal))
-        ):
+        if path is None or not (orphan_count := count_orphaned_runs(path)):
             return
         if recover or agent.recover_on_start:
 
@@ -364,8 +362,7 @@ def new_session(
         require_extra(model)
     if notice := model_notice(configured, agent, env, view_language(spec.language, sys.stderr)):
         print_stderr(notice)
-    if isinstance(agent.journal, str | DatabaseAddress):
-        path = database_address(agent.journal)
+    if (path := stored_at(agent.journal)) is not None:
         make_private(path, expected=path == database(None, {}))
     trace = Trace(new_run_id(agent.clock.now()))
     call = {"task": task, "after": None if earlier is None else earlier.run_id, "images": images}

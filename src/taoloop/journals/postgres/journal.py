@@ -28,6 +28,7 @@ from taoloop.translation import mark
 
 if TYPE_CHECKING:
     from taoloop.journals.postgres.workers import LoopWorkers
+    from taoloop.journals.raw_runs import RawRun
 
 LEASE_S = 15.0
 """How long a run stays a worker's that is not heard of any more, unless the journal says otherwise."""
@@ -198,7 +199,7 @@ class PostgresJournal:
         Raises:
             RunNotFound: there is no such run.
         """
-        from taoloop.journals.postgres.verify import verify  # noqa: PLC0415
+        from taoloop.journals.postgres.reading import verify  # noqa: PLC0415
 
         return await self.database.run_in_snapshot(partial(verify, self.database, run_id))
 
@@ -318,6 +319,23 @@ class PostgresJournal:
             if (explained := explain(error, self.location)) is error:
                 raise
             raise explained from error
+
+    async def raw_run(self, run_id: str) -> RawRun:
+        """A run as it is stored, for archives and moves; RunNotFound."""
+        from taoloop.journals.postgres.raw_runs import raw_run  # noqa: PLC0415
+
+        return await self.database.run_in_snapshot(partial(raw_run, self.database, run_id))
+
+    async def add_raw_runs(self, runs: Sequence[RawRun]) -> list[str]:
+        """Store runs that are not there, all of them or none; returns the ids of those that were added.
+
+        Raises:
+            JournalLocked, JournalFull, JournalError: nothing was stored.
+        """
+        from taoloop.journals.postgres.raw_runs import add_raw_runs  # noqa: PLC0415
+
+        self.database.check_writable()
+        return await self.database.run_in_transaction(partial(add_raw_runs, self.database, runs))
 
     async def is_current(self) -> bool:
         """Whether the journal has the current form; one that can be opened has."""

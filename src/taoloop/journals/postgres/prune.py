@@ -11,9 +11,8 @@ import asyncpg
 from taoloop.errors import JournalCorrupt
 from taoloop.journals.base import RUNNING, WAITING, translate
 from taoloop.journals.postgres import run_log, schema
-from taoloop.journals.postgres.reading import linked_rows
+from taoloop.journals.postgres.reading import linked_rows, verify
 from taoloop.journals.postgres.spending import UsageSums
-from taoloop.journals.postgres.verify import verify
 from taoloop.journals.retention import (
     PrunedRun,
     PruneReport,

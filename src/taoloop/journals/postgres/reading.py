@@ -1,4 +1,4 @@
-"""Reading the events of a run, whole or in part."""
+"""Reading the events of a run, whole or in part, and whether it is as it was written."""
 
 from __future__ import annotations
 
@@ -8,12 +8,14 @@ from contextlib import suppress
 from typing import TYPE_CHECKING, Any, Final
 
 from taoloop.core.events import Event, RunStarted
-from taoloop.core.stored_events import ChainedEvent, description_digest
+from taoloop.core.stored_events import ChainedEvent, ChainError, ChainReport, check, description_digest, genesis_hash
 from taoloop.errors import JournalCorrupt, RunNotFound
 from taoloop.journals.base import Artifact, translate
+from taoloop.journals.postgres.statements import stored_text
 from taoloop.journals.queries import RunPart
 from taoloop.journals.refusals import run_missing
 from taoloop.journals.retention import PrunedRun, decode_record, pruned_error
+from taoloop.journals.run_check import artifact_flaws, row_flaws
 from taoloop.translation import mark
 
 if TYPE_CHECKING:
@@ -37,6 +39,12 @@ ORDER BY seq {{order}} LIMIT $4
 _HAS_RUN = "SELECT 1 FROM @.run WHERE id = $1"
 _RECORD = "SELECT pruned FROM @.run_log WHERE run_id = $1 AND pruned IS NOT NULL"
 _ARTIFACT = f"SELECT form, body FROM @.artifact WHERE {OF_RUN} AND ref = $2"  # noqa: S608  # no input
+
+_RUN_ROW = """
+SELECT link, sealed_later, events, status, task, agent, started_at, parent, key, model, description
+FROM @.run WHERE id = $1
+"""
+_ARTIFACTS = f"SELECT ref, form, body FROM @.artifact WHERE {OF_RUN} ORDER BY ref"  # noqa: S608  # no input
 
 _MOST = 2**31 - 1  # above every seq
 _PARTS = 2_000  # rows that are read at once where only some of them fit
@@ -94,6 +102,28 @@ async def read_events(database: JournalDatabase, part: RunPart, connection: Post
     is_whole = part.kinds is None and calls is None
     first = rows[0].seq if rows and (part.last or not is_whole) else max(-1, part.after) + 1
     return _events(database, run_id, rows, first=first if is_whole else None)
+
+
+async def verify(database: JournalDatabase, run_id: str, connection: PostgresConnection) -> ChainReport:
+    """Look through one run, in a transaction of one snapshot. Linear in its size; nothing is changed.
+
+    Raises:
+        RunNotFound: there is no such run.
+    """
+    rows = await linked_rows(database, run_id, connection)
+    head = rows[-1].link if rows else genesis_hash(run_id)
+    link, sealed_later, events, status, task, *columns, description = await connection.fetchrow(
+        database.sql(_RUN_ROW), run_id
+    )
+    flaws = check(run_id, rows, link or genesis_hash(run_id))
+    if events != len(rows) and not any(flaw.what == "cut" for flaw in flaws):
+        text = mark("the list of runs gives another {name} than the events do ({value})")
+        flaws.append(ChainError(None, "run_row", translate(text, name="events", value=events)))
+    stored = (status, task.decode("utf-8", "replace"), *columns, (description or b"").hex().upper())
+    flaws += row_flaws(rows, stored, stored_text)
+    if rows:  # else it is replaced when it is created again
+        flaws += artifact_flaws(rows, await connection.fetch(database.sql(_ARTIFACTS), run_id))
+    return ChainReport(run_id=run_id, events=len(rows), head=head.hex(), flaws=tuple(flaws), sealed_later=sealed_later)
 
 
 async def require_run(database: JournalDatabase, run_id: str, connection: PostgresConnection) -> None:

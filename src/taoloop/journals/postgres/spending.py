@@ -8,6 +8,7 @@ removes a run, in the same transaction, so its costs stay.
 from __future__ import annotations
 
 import json
+from collections.abc import Sequence
 from contextlib import suppress
 from typing import TYPE_CHECKING, Any, Final, NamedTuple
 
@@ -89,9 +90,28 @@ class UsageSums:
             counts = add_counts(row, await self._connection.fetchval(self._database.sql(_COUNTS), *group))
             await self._connection.execute(self._database.sql(_STORE), *group, counts)
         if reached != before:
-            text = json.dumps({"position": str(reached.position), "unread": reached.unread}, ensure_ascii=False)
-            await schema.note(self._connection, self._database.settings.schema, _NOTE, text)
+            await self._note(reached)
         return is_last
+
+    async def skip_own(self) -> None:
+        """Count nothing that this transaction stores: it was counted before, elsewhere. After `update`."""
+        reached = await self._reached()
+        own = int(await self._connection.fetchval("SELECT pg_current_xact_id()::text"))
+        limit, running = reached.position
+        # Whatever began in between is not counted yet, and stays new.
+        position = SnapshotPosition(max(limit, own + 1), tuple({*running, *range(limit, own)} - {own}))
+        await self._note(reached._replace(position=position))
+
+    async def replace(self, rows: Sequence[UsageRow]) -> None:
+        """Take these sums in the place of those that are stored."""
+        await self._connection.execute(self._database.sql("DELETE FROM @.spending"))
+        for row in rows:
+            group = (row.day, row.key, row.agent, row.model)
+            await self._connection.execute(self._database.sql(_STORE), *group, add_counts(row, None))
+
+    async def _note(self, reached: _Reached) -> None:
+        text = json.dumps({"position": str(reached.position), "unread": reached.unread}, ensure_ascii=False)
+        await schema.note(self._connection, self._database.settings.schema, _NOTE, text)
 
     async def _reached(self) -> _Reached:
         text = await self._connection.fetchval(self._database.sql(_POSITION))

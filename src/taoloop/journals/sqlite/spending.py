@@ -99,6 +99,10 @@ class UsageReader:
             reached.store(self._connection)
         return is_all
 
+    def skip_to(self, position: Position) -> None:
+        """Count nothing up to a position, in the open transaction: what lies there was counted before."""
+        _Position.of(self._connection)._replace(position=position).store(self._connection)
+
     def _add(self, ledger: UsageLedger, reached: _Position) -> tuple[_Position, bool]:
         """Add the events after a position, at most `_AT_ONCE`; how far that went, and whether it was to the end."""
         connection, unread = self._connection, list[tuple[str, int]]()

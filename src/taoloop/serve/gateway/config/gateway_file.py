@@ -27,7 +27,7 @@ from taoloop.config.document import (
 from taoloop.config.handoffs import require_linked
 from taoloop.config.settings_reader import LITERAL, SettingsReader, Span, checked, fields_of, has_reference, invalid
 from taoloop.errors import ConfigError, MissingKey
-from taoloop.journals.addresses import DatabaseAddress, database_address
+from taoloop.journals.addresses import database_address, stored_at
 from taoloop.journals.retention import Retention
 from taoloop.models.model_builder import endpoint_keys
 from taoloop.models.prices import Price
@@ -120,8 +120,7 @@ class ServerEntry(ServerLimits):
     """Protocols to serve beside OpenAI's APIs: `agui` (AG-UI), `messages` (Anthropic's Messages API) and `a2a`."""
 
     db: Path | str | None = None
-    """The file in which all runs are kept, beside this one, or the address of a PostgreSQL database
-    (`postgresql://…`); without it, the user's own."""
+    """The file in which all runs are kept, beside this one, or `postgresql://…`; without it, the user's own."""
 
 
 def _only_reference(value: Any) -> Any:
@@ -423,8 +422,7 @@ class _ConfigReader:
         self._require_model(("model",), agent)
         served = ServedAgent(name=agent.name, agent=agent)
         self._require_price(("limits", "max_cost_usd"), served)
-        db = database_address(agent.journal) if isinstance(agent.journal, str | DatabaseAddress) else None
-        return replace(self._config({served.name: served}), db=db, files=files_of([served]))
+        return replace(self._config({served.name: served}), db=stored_at(agent.journal), files=files_of([served]))
 
     def read_higress(self) -> GatewayConfig:
         """An `ai-agent` file in either form."""
