@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import re
 from pathlib import Path
 from urllib.parse import parse_qsl, quote, urlencode, urlsplit, urlunsplit
 
@@ -10,14 +9,14 @@ from taoloop.errors import ConfigError
 from taoloop.journals.base import translate
 from taoloop.translation import mark
 
-_SCHEME = re.compile(r"postgres(?:ql)?:/{1,2}", re.IGNORECASE)
+_SCHEMES = ("postgres://", "postgresql://")
 _SECRETS = frozenset({"password", "passfile", "sslpassword"})
 _OWN = frozenset({"schema", "pool_size", "pooler", "lease_s"})
 
 
 def is_postgres(db: object) -> bool:
     """Whether what names a database is the address of a PostgreSQL server, rather than a path."""
-    return isinstance(db, str) and _SCHEME.match(db) is not None
+    return isinstance(db, str) and db.lower().startswith(_SCHEMES)
 
 
 class PostgresAddress:

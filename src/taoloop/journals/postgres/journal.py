@@ -20,6 +20,7 @@ from taoloop.journals.postgres.run_locks import LeaseLocks
 from taoloop.journals.postgres.statements import ACQUIRE, CREATE
 from taoloop.journals.process_identity import own_identity
 from taoloop.journals.queries import POLL_S, Growth, RunPage, RunPart, RunQuery, parse_number
+from taoloop.journals.raw_runs import RawRun
 from taoloop.journals.refusals import run_exists, run_grew, run_tampered
 from taoloop.journals.retention import PruneReport, Retention
 from taoloop.journals.stored_append import FIRST_FENCE, encode
@@ -28,7 +29,6 @@ from taoloop.translation import mark
 
 if TYPE_CHECKING:
     from taoloop.journals.postgres.workers import LoopWorkers
-    from taoloop.journals.raw_runs import RawRun
 
 LEASE_S = 15.0
 """How long a run stays a worker's that is not heard of any more, unless the journal says otherwise."""

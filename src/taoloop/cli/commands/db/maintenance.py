@@ -26,8 +26,10 @@ from taoloop.translation import mark
 def stats_command(db: str | None, as_json: bool) -> int:
     """Show how many runs there are, by status, and how much space the database takes.
 
-    tao db stats
-    tao db stats --db postgresql://tao@db/runs --json
+    In PostgreSQL the space of each table, with its indexes; else of the SQLite file and of those beside it.
+
+      tao db stats
+      tao db stats --db postgresql://tao@db/runs --json
     """
     path = database(db, load_environment())
 
