@@ -33,6 +33,7 @@ from taoloop.journals.postgres import schema
 from taoloop.journals.postgres.address import PostgresAddress
 from taoloop.journals.postgres.errors import explain
 from taoloop.journals.postgres.journal import PostgresJournal
+from taoloop.journals.queries import RunQuery
 from taoloop.testing.journal_contract import STARTED, events, note, refused, start_run
 from taoloop.testing.postgres_server import PostgresServer, postgres_server
 
@@ -76,6 +77,10 @@ def test_an_agent_runs_on_its_address(url: str) -> None:
             assert (await journal.verify(result.run_id)).whole
             assert (await journal.verify_log()).flaws == ()
             assert await journal.run_locks.holder(result.run_id) is None
+        async with PostgresJournal(url, read_only=True) as reader:  # as the lists of the command line
+            assert [row.run_id for row in (await reader.find(RunQuery(text="is it"))).rows] == [result.run_id]
+            assert (await reader.verify_log()).flaws == ()
+            await refused(JournalError, reader.create("r1"))
 
     asyncio.run(body())
 

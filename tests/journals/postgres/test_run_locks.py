@@ -90,7 +90,7 @@ def test_heartbeats_keep_a_run_and_never_prolong_the_lease_of_another_worker(new
             second = await other.acquire("r1")
             await ask(journal, "UPDATE @.run SET wake_at = '-infinity' RETURNING 1")
             while first not in locks.lost:
-                await asyncio.sleep(0)
+                await ask(journal, "SELECT 1")
             assert await ask(journal, "SELECT wake_at = '-infinity' FROM @.run")  # it was not touched
             await refused(FenceLost, journal.append(first, events(note(1), start=1)))
             other.run_locks.lock(second)  # a claim while the heartbeats of the first go on

@@ -3,14 +3,14 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import AsyncGenerator, Collection, Sequence
+from collections.abc import AsyncGenerator, Awaitable, Callable, Collection, Sequence
 from functools import partial
 from typing import TYPE_CHECKING, Any, Self
 from weakref import WeakKeyDictionary
 
 from taoloop.core.events import Event
 from taoloop.core.stored_events import ChainedEvent, ChainReport, LogReport
-from taoloop.errors import ConfigError, RunNotFound
+from taoloop.errors import ConfigError, JournalError, RunNotFound
 from taoloop.journals.base import Artifact, Lease, RunRow, translate
 from taoloop.journals.postgres import schema
 from taoloop.journals.postgres.address import PostgresAddress
@@ -28,6 +28,7 @@ from taoloop.journals.usage import UsageRow
 from taoloop.translation import mark
 
 if TYPE_CHECKING:
+    from taoloop.journals.postgres.driver import PostgresConnection
     from taoloop.journals.postgres.workers import LoopWorkers
 
 LEASE_S = 15.0
@@ -207,9 +208,7 @@ class PostgresJournal:
         """Whether the runs that began are those that are stored; their events are checked by `verify`."""
         from taoloop.journals.postgres import run_log  # noqa: PLC0415
 
-        if not self.database.settings.read_only:
-            while not await self.database.run_in_transaction(partial(run_log.enter_begun, self.database)):
-                pass
+        await self._bring_up_to_date(partial(run_log.enter_begun, self.database))
         return await self.database.run_in_snapshot(partial(run_log.verify_log, self.database))
 
     async def linked(self, run_id: str) -> list[ChainedEvent]:
@@ -244,7 +243,7 @@ class PostgresJournal:
         """A page of runs: as `JournalQueries.find`.
 
         The search for a text first adds to its index what is new since the last one; a large database takes a while
-        the first time. A journal that is open for reading only finds what others have added.
+        the first time. On a standby, and without the right to write, it finds what others have added.
         """
         from taoloop.journals.postgres.run_queries import find_runs, page_of  # noqa: PLC0415
 
@@ -381,9 +380,17 @@ class PostgresJournal:
     async def _update_search(self, query: RunQuery) -> None:
         from taoloop.journals.postgres.search import update_search  # noqa: PLC0415
 
-        if query.text.strip() and not self.database.settings.read_only:
-            while not await self.database.run_in_transaction(partial(update_search, self.database)):
+        if query.text.strip():
+            await self._bring_up_to_date(partial(update_search, self.database))
+
+    async def _bring_up_to_date(self, update: Callable[[PostgresConnection], Awaitable[bool]]) -> None:
+        """Do the rest of what readers do; one that may not write goes without it."""
+        try:
+            while not await self.database.run_in_transaction(update):
                 pass
+        except JournalError:
+            if not self.database.settings.read_only:
+                raise
 
 
 def _checked(options: dict[str, str]) -> dict[str, Any]:

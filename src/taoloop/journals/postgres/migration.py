@@ -31,13 +31,14 @@ async def migrate(address: PostgresAddress) -> int:
     try:
         connection = await journal.database.connect()
         try:
-            await schema.check_server(connection, journal.location, read_only=False)
-            reached = await schema.version(connection, name)
+            async with connection.transaction():
+                await schema.check_server(connection, journal.location, read_only=False)
+                reached = await schema.version(connection, name)
             if reached > len(schema.MIGRATIONS):
                 schema.refuse_version(journal.location, reached, known=len(schema.MIGRATIONS))
             await schema.upgrade(connection, name)
             await schema.make_partitions(connection, name, YEAR)
-            return await schema.version(connection, name)
+            return max(reached, len(schema.MIGRATIONS))
         finally:
             await connection.close()
     except Exception as error:

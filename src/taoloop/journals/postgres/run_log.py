@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Final
 
 from taoloop.core.stored_events import LOG_ORIGIN, LogReport, log_hash
 from taoloop.journals.postgres import schema
-from taoloop.journals.postgres.positions import START, WITHIN, parse_position, read_part
+from taoloop.journals.postgres.positions import NEW, START, WITHIN, parse_position, read_part
 from taoloop.journals.run_check import LogEntry, log_flaws, run_flaws
 
 if TYPE_CHECKING:
@@ -39,7 +39,10 @@ INSERT INTO @.run_log (number, run_id, first, sealed_later, link, pruned)
 SELECT * FROM unnest($1::bigint[], $2::text[], $3::bytea[], $4::boolean[], $5::bytea[], $6::text[])
 """
 _ENTRIES = "SELECT number, run_id, first, sealed_later, link, pruned FROM @.run_log ORDER BY number"
-_FIRSTS = "SELECT id, event.link FROM @.event JOIN @.run USING (number, born) WHERE seq = 0"
+# Those that the log should have: a run that began a moment ago is none of them.
+_FIRSTS = f"""
+SELECT id, event.link FROM @.event JOIN @.run USING (number, born) WHERE seq = 0 AND NOT {NEW}
+"""  # noqa: S608  # no input
 _TRY = "SELECT pg_try_advisory_xact_lock(hashtext($1), hashtext($2))"
 
 
@@ -96,7 +99,9 @@ async def verify_log(database: JournalDatabase, connection: PostgresConnection) 
     """Compare the log of runs with the runs that are stored, in a transaction of one snapshot."""
     end, _ = await connection.fetchrow(database.sql(_END))
     rows = [LogEntry(*row) for row in await connection.fetch(database.sql(_ENTRIES))]
-    firsts = {str(row[0]): row[1] for row in await connection.fetch(database.sql(_FIRSTS))}
+    noted = await connection.fetchval(database.sql(_POSITION))
+    position = START if noted is None else parse_position(noted)
+    firsts = {str(row[0]): row[1] for row in await connection.fetch(database.sql(_FIRSTS), *position.values)}
     stored = [run_id for (run_id,) in await connection.fetch(database.sql("SELECT id FROM @.run"))]
     flaws = [*log_flaws(rows, end), *run_flaws(rows, firsts)]
     return LogReport(

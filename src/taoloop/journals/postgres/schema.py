@@ -231,8 +231,9 @@ async def make_partitions(connection: PostgresConnection, schema: str, months: i
     Raises:
         asyncpg.InsufficientPrivilegeError: some are missing, and this role cannot make them.
     """
-    if not await connection.fetch(_MONTHS, months, quoted(schema)):
-        return
+    async with connection.transaction():  # a pooler gives each statement without one another connection
+        if not await connection.fetch(_MONTHS, months, quoted(schema)):
+            return
     async with connection.transaction():
         await lock(connection, schema, "schema")
         for name, value in await connection.fetch(_MONTHS, months, quoted(schema)):
