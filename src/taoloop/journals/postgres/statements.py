@@ -59,17 +59,17 @@ WITH taken AS (
 ), stored AS ({{events}}){{more}}
 SELECT (SELECT number FROM taken) AS number
 """  # noqa: S608  # no input
-# An image that is stored already stays as it is; anything else that is there is an error.
+# An image or a file that is stored already stays as it is; anything else that is there is an error.
 _ARTIFACTS = """, kept AS (
   INSERT INTO @.artifact (number, born, ref, form, body)
   SELECT number, born, ref, form, body
   FROM taken, unnest(${0}::text[], ${1}::text[], ${2}::bytea[]) AS a(ref, form, body)
-  WHERE form NOT LIKE 'image/%'
+  WHERE form NOT LIKE '%/%'
 ), seen AS (
   INSERT INTO @.artifact (number, born, ref, form, body)
   SELECT number, born, ref, form, body
   FROM taken, unnest(${0}::text[], ${1}::text[], ${2}::bytea[]) AS a(ref, form, body)
-  WHERE form LIKE 'image/%' ON CONFLICT DO NOTHING
+  WHERE form LIKE '%/%' ON CONFLICT DO NOTHING
 )"""
 
 CREATE: Final = f"""
@@ -147,8 +147,8 @@ def append_values(
         values[10] = 0.0 if wake_s is None else wake_s
         values.append(str(own_identity()))
     if kind.has_artifacts:
-        artifacts = {ref: (form, body) for _, ref, form, body in append.artifacts if form.startswith("image/")}
-        others = [(ref, form, body) for _, ref, form, body in append.artifacts if not form.startswith("image/")]
+        artifacts = {ref: (form, body) for _, ref, form, body in append.artifacts if "/" in form}
+        others = [(ref, form, body) for _, ref, form, body in append.artifacts if "/" not in form]
         others += [(ref, form, body) for ref, (form, body) in artifacts.items()]
         values += [[ref for ref, _, _ in others], [form for _, form, _ in others]]
         values.append([body.encode() for _, _, body in others])
