@@ -10,9 +10,8 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from click.testing import CliRunner
+from tests.shell import Shell
 
-from taoloop.cli.commands.db import db_command
 from taoloop.core.events import Finished, ModelReplied, Noted, Observed, Paused
 from taoloop.errors import JournalCorrupt, JournalError
 from taoloop.journals.base import Artifact, Journal
@@ -93,10 +92,8 @@ def test_archived_runs_come_back_as_they_were(url: str, tmp_path: Path, is_postg
         rows = await opened.runs()
         return {row.run_id: await opened.load(row.run_id) for row in rows}, await opened.usage()
 
-    def tao(*arguments: str) -> str:
-        done = CliRunner().invoke(db_command, list(arguments), catch_exceptions=False, standalone_mode=False)
-        assert done.return_value == 0, done.output
-        return done.output
+    def tao(*arguments: str) -> None:
+        Shell(tmp_path)("db", *arguments, code=0)
 
     ask(fill)
     runs, usage = ask(state)
