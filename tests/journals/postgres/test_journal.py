@@ -16,6 +16,7 @@ import asyncpg
 import pytest
 
 from taoloop import Agent
+from taoloop.config.agent_file import load_agent
 from taoloop.core.events import Finished
 from taoloop.core.stored_events import head_of
 from taoloop.errors import (
@@ -34,6 +35,7 @@ from taoloop.journals.postgres.address import PostgresAddress
 from taoloop.journals.postgres.errors import explain
 from taoloop.journals.postgres.journal import PostgresJournal
 from taoloop.journals.queries import RunQuery
+from taoloop.serve.gateway.config.gateway_file import load_config
 from taoloop.testing.journal_contract import STARTED, events, note, refused, start_run
 from taoloop.testing.postgres_server import PostgresServer, postgres_server
 
@@ -328,6 +330,7 @@ def test_months_without_runs_are_dropped_and_missing_ones_made(new_journal: NewJ
 WRITER = """
 import asyncio, sys
 from taoloop.journals import PostgresJournal
+from taoloop.serve.gateway.config.gateway_file import load_config
 from taoloop.testing.journal_contract import STARTED, events, note
 async def main():
     async with PostgresJournal(sys.argv[1]) as journal:
@@ -382,9 +385,10 @@ def test_several_event_loops_and_threads_share_a_journal(new_journal: NewJournal
     asyncio.run(body())
 
 
-def test_a_gateway_and_a_command_take_an_address(url: str, tmp_path: Path) -> None:
-    from taoloop.config.agent_file import load_agent  # noqa: PLC0415
-
+def test_an_agent_file_and_a_gateway_file_take_an_address(url: str, tmp_path: Path) -> None:
     file = tmp_path / "agent.yaml"
     file.write_text(f"name: a\nmodel: offline\ndb: '{url}'\n", encoding="utf-8")
-    assert isinstance(load_agent(str(file)).journal, PostgresAddress)
+    assert load_agent(str(file)).journal == PostgresAddress(url)
+    gateway = tmp_path / "gateway.yaml"
+    gateway.write_text(f"agents: {{a: {{model: offline}}}}\nserver: {{db: '{url}'}}\n", encoding="utf-8")
+    assert load_config(gateway).db == PostgresAddress(url)
