@@ -46,6 +46,7 @@ if TYPE_CHECKING:
     )
     from taoloop.errors import AnswerRefused as AnswerRefused, TaoError as TaoError, ToolError as ToolError
     from taoloop.journals.memory import MemoryJournal as MemoryJournal
+    from taoloop.journals.postgres.journal import PostgresJournal as PostgresJournal
     from taoloop.journals.sqlite.journal import SqliteJournal as SqliteJournal
     from taoloop.models.scripted import ScriptedModel as ScriptedModel
     from taoloop.models.settings import Rate as Rate, Retry as Retry
@@ -159,6 +160,7 @@ __getattr__, __dir__, __all__ = lazy_exports(
         "taoloop.dialects": "Dialect Reading get_dialect read_reply register_dialect",
         "taoloop.errors": "AnswerRefused TaoError ToolError",
         "taoloop.journals.memory": "MemoryJournal",
+        "taoloop.journals.postgres.journal": "PostgresJournal",
         "taoloop.journals.sqlite.journal": "SqliteJournal",
         "taoloop.models.scripted": "ScriptedModel",
         "taoloop.models.settings": "Rate Retry",

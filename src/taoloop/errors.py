@@ -45,6 +45,7 @@ TaoError
 │   ├── FenceLost               another worker has taken over the run; this one must stop
 │   ├── JournalTooNew           the database was written by a newer taoloop
 │   ├── JournalLocked           another process has locked the database
+│   ├── JournalUnreachable      the server of the database cannot be reached
 │   ├── JournalFull             no space is left on the device
 │   └── JournalCorrupt          the file is not a journal, or an event in it cannot be read
 │       └── JournalTampered     a run is not as it was written
@@ -447,6 +448,13 @@ class JournalLocked(JournalError):
     """Another process holds the database for writing."""
 
     code = "journal_locked"
+    retryable = True
+
+
+class JournalUnreachable(JournalError):
+    """The server of the database cannot be reached. Everything committed before is intact."""
+
+    code = "journal_unreachable"
     retryable = True
 
 

@@ -28,7 +28,7 @@ db_option = click.option(
     "--db",
     metavar="PATH",
     type=click.Path(dir_okay=False),
-    help="The database of runs. Default: TAOLOOP_DB, else runs.db in your data folder.",
+    help="The database of runs: a path, or postgresql://…. Default: TAOLOOP_DB, else runs.db in your data folder.",
 )
 
 

@@ -43,7 +43,7 @@ if TYPE_CHECKING:
 else:
     _TYPES = {
         "core": "AnyEvent Delta Message",
-        "journals": "Journal",
+        "journals": "Journal PostgresAddress",
         "models": "DeltaListener",
         "tools": "LoadProblem Tool Toolbox",
     }

@@ -7,7 +7,6 @@ import re
 import sys
 from collections.abc import Awaitable, Callable, Collection, Mapping, Sequence
 from dataclasses import replace
-from pathlib import Path
 from typing import Any, TextIO, get_args
 
 import click
@@ -36,6 +35,7 @@ from taoloop.core.text import escape_invisible
 from taoloop.core.trace import Trace
 from taoloop.core.views.steps import PROBE
 from taoloop.errors import ConfigError, NotWaiting
+from taoloop.journals.addresses import DatabaseAddress
 from taoloop.journals.base import Journal
 from taoloop.runtime.after.abandonment import abandon_run
 from taoloop.runtime.after.evaluation import mark_run
@@ -110,7 +110,7 @@ def approvals_command(run_id: str | None, with_all: bool, db: str | None, as_jso
     return exits.OK
 
 
-def _load_listing(path: Path, run_prefix: str | None, kinds: Collection[InboxKind]) -> InboxListing:
+def _load_listing(path: DatabaseAddress, run_prefix: str | None, kinds: Collection[InboxKind]) -> InboxListing:
     """What waits, the items of one run together; says of each run that cannot be read, or is not as it was written."""
     run_id = None if run_prefix is None else find_run_id(path, run_prefix)
 

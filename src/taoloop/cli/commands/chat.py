@@ -12,7 +12,7 @@ import click
 from taoloop.cli import exit_codes as exits
 from taoloop.cli.agent_loading import AgentOptions, database_of
 from taoloop.cli.commands.run import new_session, run_command
-from taoloop.cli.database import load_environment
+from taoloop.cli.database import file_beside, load_environment
 from taoloop.cli.translation import translate
 from taoloop.cli.ui.chat_prompt import read_chat_lines
 from taoloop.cli.ui.stdio import capture_stdout, print_stderr
@@ -66,7 +66,8 @@ class _TerminalChat:
         self._options = AgentOptions.from_arguments(arguments)
         self._attached: list[str] = []
         self._can_ask = sys.stdin.isatty()
-        self.history = database_of(self._options, self._env, db).with_name("chat_history")
+        path = database_of(self._options, self._env, db)
+        self.history = file_beside(path, self._env).with_name("chat_history")
         self.code = exits.OF_STATUS["completed"]
 
     def take(self, line: str) -> bool:

@@ -11,7 +11,6 @@ from collections.abc import Callable, Mapping
 from contextlib import suppress
 from dataclasses import replace
 from functools import partial
-from pathlib import Path
 from typing import Any, TextIO
 
 import click
@@ -50,7 +49,7 @@ from taoloop.cli.ui.stdio import OutputError, capture_stdout, one_line, print_st
 from taoloop.core.events import Event
 from taoloop.core.trace import Trace
 from taoloop.errors import ConfigError, RunNotResumable, TaoError
-from taoloop.journals.sqlite.journal import SqliteJournal
+from taoloop.journals.addresses import DatabaseAddress, journal_at, stored_at
 from taoloop.models.base import DeltaListener
 from taoloop.runtime.after.fork import fork_for
 from taoloop.runtime.after.fork_edits import Edits
@@ -282,9 +281,9 @@ class RunSession:
 
     def report_orphaned_runs(self, env: Mapping[str, str], *, recover: bool) -> None:
         """Report on standard error the runs whose processes died; with `recover` resume those of this agent first."""
-        agent, journal = self.agent, self.agent.journal
+        agent, path = self.agent, stored_at(self.agent.journal)
         self.agent = replace(agent, recover_on_start=False)  # it is done here
-        if not isinstance(journal, str | Path) or not (orphan_count := count_orphaned_runs(Path(journal))):
+        if path is None or not (orphan_count := count_orphaned_runs(path)):
             return
         if recover or agent.recover_on_start:
 
@@ -293,10 +292,10 @@ class RunSession:
                 values = {"run_id": recovered.run_id, "status": status, "text": one_line(text)}
                 self.report("run {run_id}, left unfinished, is now {status}: {text}", **values)
 
-            asyncio.run(recover_with(Path(journal), AgentOptions(), env, report_recovered, only=agent))
-            orphan_count = count_orphaned_runs(Path(journal))
+            asyncio.run(recover_with(path, AgentOptions(), env, report_recovered, only=agent))
+            orphan_count = count_orphaned_runs(path)
         if orphan_count:
-            db = None if Path(journal) == database(None, env) else str(journal)
+            db = None if path == database(None, env) else str(path)
             self.report(
                 "{n} run was left unfinished by a process that died. Resume it: {command}"
                 "|{n} runs were left unfinished by processes that died. Resume them: {command}",
@@ -363,8 +362,8 @@ def new_session(
         require_extra(model)
     if notice := model_notice(configured, agent, env, view_language(spec.language, sys.stderr)):
         print_stderr(notice)
-    if isinstance(agent.journal, str | Path):
-        make_private(Path(agent.journal), expected=Path(agent.journal) == database(None, {}))
+    if (path := stored_at(agent.journal)) is not None:
+        make_private(path, expected=path == database(None, {}))
     trace = Trace(new_run_id(agent.clock.now()))
     call = {"task": task, "after": None if earlier is None else earlier.run_id, "images": images}
     return RunSession(agent, trace, spec.language, db, lessons_from=given["lessons_from"], **call)
@@ -558,7 +557,7 @@ def recover_command(db: str | None, agent: str | None, after: float | None, dry_
 
 
 async def recover_with(
-    path: Path,
+    path: DatabaseAddress,
     chosen: AgentOptions,
     env: Mapping[str, str],
     report: Callable[[Recovered], None],
@@ -568,7 +567,7 @@ async def recover_with(
 ) -> list[Recovered]:
     """Resume the orphaned runs of a database, with the agents that the runs name; `only` those of one agent."""
     agents: list[Agent] = []
-    async with SqliteJournal(path) as journal:
+    async with journal_at(path) as journal:
 
         def agent_for(trace: Trace) -> Agent | None:
             if only is not None and not belongs_to(trace, only):

@@ -7,7 +7,6 @@ from collections.abc import Collection, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import asdict
 from datetime import UTC, datetime
-from pathlib import Path
 from typing import TextIO
 
 import click
@@ -23,6 +22,7 @@ from taoloop.cli.translation import translate
 from taoloop.cli.ui.event_view import STATUS_STYLES, console_for, format_local_time
 from taoloop.cli.ui.stdio import capture_stdout, one_line, print_stderr, write_json_lines
 from taoloop.core.events import Compensated
+from taoloop.journals.addresses import DatabaseAddress
 from taoloop.journals.base import Journal, RunRow, locks_of
 from taoloop.journals.costs import GROUPS, totals, unpriced_models, usage_rows
 from taoloop.journals.queries import RunQuery, queries_of, runs_inside
@@ -92,7 +92,7 @@ def runs_command(
     return exits.OK
 
 
-def _nothing(path: Path, query: RunQuery) -> str:
+def _nothing(path: DatabaseAddress, query: RunQuery) -> str:
     """Why the list is empty."""
     if query.text or query.agent is not None:
         return translate("{path}: no run fits.", path=path)

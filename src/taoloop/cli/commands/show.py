@@ -56,6 +56,7 @@ from taoloop.core.views.plans import MAKE_PLAN, plan_lines, plan_progress, read_
 from taoloop.core.views.steps import DROPPED_LESSON, CallView
 from taoloop.core.views.transcript import GATE, Entry, step_summaries, transcript
 from taoloop.errors import ReplayDiverged
+from taoloop.journals.addresses import DatabaseAddress
 from taoloop.runtime.after.replay import ReplayedEvent, replay
 from taoloop.translation import mark, translate_error
 
@@ -133,7 +134,7 @@ def show_command(
     return exits.OK
 
 
-def save_images_of(path: Path, trace: Trace, folder: Path) -> Iterator[Path]:
+def save_images_of(path: DatabaseAddress, trace: Trace, folder: Path) -> Iterator[Path]:
     """Write the images and files of a run into a folder, readable by their owner only; gives their paths.
 
     Raises:

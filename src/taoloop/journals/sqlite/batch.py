@@ -15,28 +15,18 @@ from itertools import accumulate
 from pathlib import Path
 from typing import Any, NamedTuple
 
-from taoloop.core.events import Event, Fact, RunStarted
-from taoloop.core.stored_events import (
-    HEAD_KINDS,
-    LOG_ORIGIN,
-    encode_fact,
-    encode_stored,
-    event_hash,
-    genesis_hash,
-    hashed_bytes,
-    log_hash,
-)
-from taoloop.core.text import replace_surrogates
-from taoloop.errors import FenceLost, IllegalEvent, RunExists
-from taoloop.journals.base import KEY, RUNNING, Artifact, Lease, status_after, translate
+from taoloop.core.events import Fact, RunStarted
+from taoloop.core.stored_events import LOG_ORIGIN, event_hash, genesis_hash, log_hash
+from taoloop.errors import IllegalEvent
+from taoloop.journals.base import RUNNING, Lease, status_after
 from taoloop.journals.process_identity import own_identity
+from taoloop.journals.refusals import fence_lost, run_exists, run_grew
 from taoloop.journals.sqlite import schema
 from taoloop.journals.sqlite.errors import not_found
+from taoloop.journals.stored_append import FIRST_FENCE, Append, row_values
 
 _COLUMNS = 7  # of the table event
 _ROWS_AT_ONCE = 32  # 224 parameters; the least limit of any SQLite is 999
-
-FIRST_FENCE = 1
 
 _HEADS_KEPT = 4_096  # runs, of some 300 bytes each
 
@@ -81,37 +71,6 @@ class Acquire(NamedTuple):
     """How many events it must have to be taken; None takes it with any number."""
 
 
-class Append(NamedTuple):
-    """Add to a run, already as rows."""
-
-    run_id: str
-    """The run."""
-
-    fence: int
-    """The fence of the lease under which it is added."""
-
-    first: int | None
-    """The seq of the first event; None without events."""
-
-    rows: list[tuple[Any, ...]]
-    """The columns of each event but the last one, which is its link."""
-
-    contents: list[bytes]
-    """What the link of each event covers."""
-
-    artifacts: list[tuple[str, str, str, str]]
-    """The columns of each artifact."""
-
-    marks: list[tuple[float, Fact]]
-    """The facts that change the row of the run, with their times."""
-
-    moves_head: bool
-    """Whether the row of the run has to name the last link."""
-
-    description: tuple[bytes, bytes]
-    """The digest of the description of the agent, and the description, where the run begins so; else empty ones."""
-
-
 class Begin(NamedTuple):
     """Begin a run with its first append."""
 
@@ -136,45 +95,6 @@ class RunHead(NamedTuple):
 
     link: bytes
     """The link of the last event."""
-
-
-def row_values(fact: RunStarted) -> tuple[str, str, str | None, str, str]:
-    """What the row of a run says of how it began: task, agent, the run around it, API key and model."""
-    parent = None if fact.parent is None else replace_surrogates(fact.parent)
-    texts = (fact.task, fact.agent.name, fact.labels.get(KEY, ""), fact.agent.model)
-    task, agent, key, model = map(replace_surrogates, texts)
-    return task, agent, parent, key, model
-
-
-def encode(lease: Lease, events: Sequence[Event], artifacts: Sequence[Artifact]) -> Append:
-    """The append as rows.
-
-    Raises:
-        IllegalEvent: the events do not follow one another.
-        ValueError: an event cannot be written as JSON.
-    """
-    run_id, fence = lease.run_id, lease.fence
-    rows: list[tuple[Any, ...]] = []
-    contents: list[bytes] = []
-    marks: list[tuple[float, Fact]] = []
-    moves_head, description = False, (b"", b"")
-    first = events[0].seq if events else None
-    for expected, (seq, at, fact) in enumerate(events, start=first or 0):
-        if seq != expected:
-            raise IllegalEvent(f"Run {run_id!r} expects event {expected}, not {seq}.")
-        kind = fact.kind
-        if type(fact) is RunStarted:
-            body, own, digest = encode_stored(fact)
-            description = digest, own
-        else:  # nearly all
-            body = encode_fact(fact)
-        rows.append((run_id, seq, at, kind, fence, body.decode()))
-        contents.append(hashed_bytes(seq, at, kind, body))
-        moves_head = moves_head or kind in HEAD_KINDS
-        if status_after(fact) is not None:
-            marks.append((at, fact))
-    artifact_rows = [(run_id, artifact.ref, artifact.form, replace_surrogates(artifact.body)) for artifact in artifacts]
-    return Append(run_id, fence, first, rows, contents, artifact_rows, marks, moves_head, description)
 
 
 class Batch:
@@ -224,15 +144,13 @@ class Batch:
             case Acquire(run_id, at):
                 head = self._head(run_id)
                 if at is not None and at != head.next_seq:
-                    message = translate("{path}: run {run_id!r} has new events by now.", path=self._path, run_id=run_id)
-                    hint = translate("Another process is at work on it; nothing was written.")
-                    raise FenceLost(message, hint=hint)
+                    raise run_grew(self._path, run_id)
                 self._heads[run_id] = RunHead(head.fence + 1, head.next_seq, head.link)
                 self._acquired[run_id] = head.fence + 1
                 return Lease(run_id=run_id, fence=head.fence + 1)
             case Begin(run_id, append):
                 if run_id in self._heads:  # also one without events: somebody has its lease
-                    raise _exists(self._path, run_id)
+                    raise run_exists(self._path, run_id)
                 lease = self._create(run_id)
                 self._append(append)
                 return lease
@@ -285,7 +203,7 @@ class Batch:
         # Nor is the id of a pruned run given again: its effects could be repeated under it.
         is_begun = head is not None and head.next_seq
         if is_begun or self._connection.execute(_WAS_PRUNED, (run_id,)).fetchone() is not None:
-            raise _exists(self._path, run_id)
+            raise run_exists(self._path, run_id)
         fence = FIRST_FENCE
         if head is not None:  # it never began
             fence = head.fence + 1
@@ -361,17 +279,6 @@ def enter_in_log(connection: sqlite3.Connection, entries: Sequence[tuple[str, by
     connection.executemany(
         "INSERT INTO run_log (number, run_id, first, sealed_later, link, pruned) VALUES (?, ?, ?, 0, ?, ?)", rows
     )
-
-
-def fence_lost(path: Path, run_id: str) -> FenceLost:
-    """Another worker has acquired the run."""
-    message = translate("{path}: run {run_id!r} was taken by another worker.", path=path, run_id=run_id)
-    return FenceLost(message, hint=translate("Stop working on it; nothing was written."))
-
-
-def _exists(path: Path, run_id: str) -> RunExists:
-    message = translate("{path}: there is a run {run_id!r} already.", path=path, run_id=run_id)
-    return RunExists(message, hint=translate("Choose another id, or resume that run."))
 
 
 class RunHeads:
