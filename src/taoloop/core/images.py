@@ -14,7 +14,7 @@ import struct
 from base64 import b64decode, b64encode
 from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, cast
 
 from taoloop.core.text import lazy_pattern
 from taoloop.errors import ImageError
@@ -93,6 +93,8 @@ class Image:
         value: Any = data  # whatever a caller without types passes
         if not isinstance(value, bytes | bytearray | memoryview):
             raise ImageError(f"{type(value).__name__} is no image.", hint="Give the bytes of the file.")
+        if not isinstance(cast("object", alt), str):
+            raise ImageError(f"The alt of an image is {alt!r}.", hint="Write it as a text.")
         self.data = bytes(value)
         if len(self.data) > MAX_IMAGE_BYTES:
             size, limit = f"{len(self.data):,}", f"{MAX_IMAGE_BYTES:,}"

@@ -97,7 +97,8 @@ class ScriptedModel:
         if self._strict and replies < len(self._replies):
             raise ScriptUnused(
                 f"The run completed after {_count(replies)}; the script {self.spec!r} has {len(self._replies)}.",
-                hint="Shorten the script, or see in the trace why the run ended early.",
+                hint="Each run begins the script anew. Shorten it, or see in the trace why the run ended early;"
+                " strict=False allows it.",
             )
 
     async def close(self) -> None:

@@ -420,16 +420,24 @@ class Agent(AgentSettings[Deps, Output]):
         waits. `deltas`: between them also the pieces of each reply while the model writes it. Leaving the iteration
         early stops the run.
         """
+        from taoloop.runtime.conversations.sessions import next_turn  # noqa: PLC0415  # loads the runtime
         from taoloop.runtime.live.run_stream import RunStream  # noqa: PLC0415  # loads the runtime
 
         listener = options.get("on_delta")
-        run_id = options["run_id"] = self._known_run_id(options)
+        if not options.get("session"):
+            options["run_id"] = options.get("run_id") or new_run_id(self.clock.now())
 
-        def drive(on_event: Listener, on_delta: DeltaListener | None) -> Coroutine[Any, Any, Result[Output]]:
+        async def drive(on_event: Listener, on_delta: DeltaListener | None) -> Result[Output]:
             options["on_delta"] = on_delta
-            return self.run(task, deps=deps, on_event=on_event, **options)
+            if session := options.get("session"):
+                async with self.open_journal() as journal:
+                    turn = await next_turn(journal, session, options.get("user", ""), options.get("run_id"))
+                options["run_id"] = turn[1]
+            return await self.run(task, deps=deps, on_event=on_event, **options)
 
-        return RunStream(run_id, self._bound_agent, drive, deltas=deltas, on_delta=listener)
+        return RunStream(
+            lambda: options.get("run_id") or "", self._bound_agent, drive, deltas=deltas, on_delta=listener
+        )
 
     @overload
     def stream_resume(
@@ -456,7 +464,7 @@ class Agent(AgentSettings[Deps, Output]):
             options["on_delta"] = on_delta
             return self.resume(run_id, deps=deps, on_event=on_event, **options)
 
-        return RunStream(run_id, self._bound_agent, drive, deltas=deltas, on_delta=listener)
+        return RunStream(lambda: run_id, self._bound_agent, drive, deltas=deltas, on_delta=listener)
 
     def start(self, task: Task, *, deps: Deps | None = None, **options: Unpack[RunOptions]) -> RunHandle[Output]:
         """Start a run in the background of this event loop, and return a handle for it at once.
@@ -486,7 +494,7 @@ class Agent(AgentSettings[Deps, Output]):
         await handle.status()
         return handle
 
-    def _known_run_id(self, options: RunOptions | StreamedRunOptions) -> str:
+    def _known_run_id(self, options: RunOptions) -> str:
         """The id of a run whose caller is told it before the run begins.
 
         Raises:
@@ -494,8 +502,8 @@ class Agent(AgentSettings[Deps, Output]):
         """
         if options.get("session"):
             raise ConfigError(
-                "A run of a session has no id before it begins, so it has no stream and no handle.",
-                hint="Await `run`, or `chat(session=…).run`, with `on_event` or `on_delta`.",
+                "A run of a session has no id before it begins, so it has no handle.",
+                hint="Read its `stream`, or await `run`.",
             )
         return options.get("run_id") or new_run_id(self.clock.now())
 

@@ -8,9 +8,9 @@ import pytest
 from pydantic import TypeAdapter
 from tests.pictures import PDF
 
-from taoloop import File
+from taoloop import File, Image
 from taoloop.core.attachments.files import MAX_FILE_BYTES, FileInfo
-from taoloop.errors import FileError
+from taoloop.errors import FileError, ImageError
 
 
 def test_a_file_says_what_it_is() -> None:
@@ -71,3 +71,11 @@ def test_what_a_trace_says_can_be_read_again() -> None:
     adapter = TypeAdapter(FileInfo)
     info = File(PDF, name="a.pdf").info
     assert adapter.validate_json(adapter.dump_json(info)) == info
+
+
+def test_a_name_or_a_description_that_is_no_text_is_refused() -> None:
+    name: Any = 5
+    with pytest.raises(FileError, match="The name of a file is 5"):
+        File(b"text", name=name)
+    with pytest.raises(ImageError, match="The alt of an image is 5"):
+        Image(b"GIF89a", alt=name)

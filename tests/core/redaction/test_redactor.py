@@ -14,6 +14,7 @@ import pytest
 from tests.growth import assert_linear
 
 from taoloop.core.agent_spec import AgentSpec
+from taoloop.core.attachments.files import File
 from taoloop.core.decision import Act, Call, call_digest
 from taoloop.core.events import FACTS, ActionRequested, Fault, Finished, ModelReplied, Observed, RunStarted
 from taoloop.core.message import ToolCallText
@@ -416,3 +417,9 @@ EVIL = (  # what comes first, what is repeated, what comes last
 @pytest.mark.parametrize(("start", "unit", "end"), EVIL, ids=[unit for _, unit, _ in EVIL])
 def test_the_time_grows_with_the_length_only(start: str, unit: str, end: str) -> None:
     assert_linear(lambda chars: KNOWING.text(start + unit * (chars // len(unit)) + end), 100_000)
+
+
+def test_the_names_of_the_files_of_a_task_are_stored_without_secrets() -> None:
+    key = "sk-proj-" + "a1B2" * 6
+    started = RunStarted(task="see", agent=AgentSpec(), nonce="n", files=(File(b"text", name=f"{key}.txt").info,))
+    assert Redactor({"OPENAI_API_KEY": key}).fact(started).files[0].name == "[redacted:OPENAI_API_KEY].txt"

@@ -346,3 +346,12 @@ def test_a_lease_that_is_never_used_takes_nothing_from_whoever_creates_the_run(t
 
 def first_events() -> list[Event]:
     return [Event(0, 1.0, RunStarted(task="t", agent=AgentSpec(), nonce="n"))]
+
+
+def test_an_id_that_is_no_utf_8_is_answered_in_words(tmp_path: Path) -> None:
+    async def look() -> None:
+        async with SqliteJournal(tmp_path / "runs.db") as journal:
+            await journal.load("\udcff")
+
+    with pytest.raises(JournalError, match=r"'\\udcff' is no text in UTF-8"):
+        asyncio.run(look())

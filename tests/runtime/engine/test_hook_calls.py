@@ -374,3 +374,9 @@ def test_what_is_no_hook_is_refused_before_a_run_begins() -> None:
         agent(5).run_sync("hi")  # type: ignore[arg-type]  # what is tested
     with pytest.raises(ConfigError, match="is no function"):
         agent(output_validators=["x"]).run_sync("hi")
+
+
+@pytest.mark.parametrize("options", [{"hooks": Hooks()}, {"output_validators": len}, {"hooks": "Log"}])
+def test_a_hook_or_a_validator_that_is_in_no_list_is_refused_in_words(options: Any) -> None:
+    with pytest.raises(ConfigError, match=r"of an agent are .* Give a list"):
+        Agent(model=["4"], **options).run_sync("2 + 2?")

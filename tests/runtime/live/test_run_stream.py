@@ -220,7 +220,57 @@ def test_a_cancelled_reader_of_the_result_stops_the_run() -> None:
     assert drive(work) == "stopped"
 
 
-def test_a_run_of_a_session_has_no_stream_because_the_session_gives_its_id() -> None:
-    agent = Agent(model=["4"])
+def test_a_turn_of_a_session_is_a_stream_whose_run_has_an_id_once_it_begins() -> None:
+    agent = Agent(model=["4"], journal=MemoryJournal())
+
+    async def work() -> tuple[list[str], list[int]]:
+        ids, told = [""], [0]
+        for _ in range(2):
+            async with agent.stream("2 + 2?", session="sums", user="ann") as stream:
+                assert stream.run_id == ""
+                assert "".join([piece async for piece in stream.text]) == "4"
+                result = await stream.result()
+            assert result.run_id == stream.run_id
+            ids.append(result.run_id)
+            assert result.trace.started is not None
+            told.append(len(result.trace.started.history))
+        return ids, told
+
+    ids, told = drive(work)
+    assert len(set(ids)) == 3
+    assert told == [0, 0, 2]
+
+
+def test_a_stream_of_a_session_that_was_left_is_stopped_and_can_be_resumed() -> None:
+    is_over = asyncio.Event()
+
+    @tool(tier="read")
+    async def look() -> str:
+        """Look once somebody lets it."""
+        await is_over.wait()
+        return "seen"
+
+    agent = Agent(model=[CALL, "4"], tools=[look], journal=MemoryJournal())
+
+    async def work() -> tuple[str, str | None]:
+        async with agent.stream("2 + 2?", session="sums") as stream:
+            await anext(stream)
+        is_over.set()
+        stopped = await stream.result()
+        return stopped.status, (await agent.chat(session="sums").resume()).answer
+
+    assert drive(work) == ("stopped", "4")
+
+
+@pytest.mark.parametrize("options", [{"session": 5}, {"session": "sums", "user": 5}, {"session": "s", "run_id": "r"}])
+def test_a_stream_of_a_session_refuses_what_is_no_name_or_not_its_own_id(options: Any) -> None:
+    with pytest.raises(ConfigError):
+        drive(Agent(model=["4"]).stream("2 + 2?", **options).result)
+
+
+def test_a_run_of_a_session_has_no_handle_because_the_session_gives_its_id() -> None:
+    async def work() -> None:
+        Agent(model=["4"]).start("2 + 2?", session="sums")
+
     with pytest.raises(ConfigError, match="has no id before it begins"):
-        agent.stream("2 + 2?", session="sums")
+        drive(work)

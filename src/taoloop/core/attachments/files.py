@@ -10,7 +10,7 @@ import re
 from base64 import b64decode, b64encode
 from collections.abc import Iterable
 from dataclasses import dataclass
-from typing import Any, Protocol, TypedDict, TypeGuard
+from typing import Any, Protocol, TypedDict, TypeGuard, cast
 
 from taoloop.core.attachments.media_types import PDF, is_text, media_type_of
 from taoloop.core.images import Image, ImageInfo
@@ -96,6 +96,8 @@ class File:
         value: Any = data  # whatever a caller without types passes
         if not isinstance(value, bytes | bytearray | memoryview):
             raise FileError(f"{type(value).__name__} is no file.", hint="Give its bytes.")
+        if not isinstance(cast("object", name), str):
+            raise FileError(f"The name of a file is {name!r}.", hint="Write it as a text.")
         self.data = bytes(value)
         plain = _UNNAMEABLE.sub("_", re.split(r"[/\\]", name)[-1].strip())[-_NAME_CHARS:].lstrip(".")
         check_size(len(self.data), plain or "that was given")

@@ -236,7 +236,7 @@ class Redactor:
 
     def _run_started(self, fact: RunStarted) -> RunStarted:
         """The start of a run. Its agent is most of it, and the same for run after run."""
-        names = ("task", "history", "trusted", "user_instructions", "images", "deps")
+        names = ("task", "history", "trusted", "user_instructions", "images", "files", "deps")
         changes = {name: self._object(text) for name in names if (text := getattr(fact, name))}
         return _with_changes(fact, {"agent": self._redact_once(fact.agent, self._agent_spec), **changes})
 

@@ -386,6 +386,11 @@ class SqliteJournal:
                 self._reader, self._read_from = open_database(self._file), OpenedFile.at(self.path)
             try:
                 return query(self._reader)
+            except UnicodeEncodeError as error:  # half of a surrogate pair, which no id and no stored text has
+                raise JournalError(
+                    f"{self.path}: {error.object!r} is no text in UTF-8, so nothing that is stored has it.",
+                    hint="`tao runs` lists the runs.",
+                ) from error
             except sqlite3.Error as error:
                 raise explain(error, self.path) from error
 

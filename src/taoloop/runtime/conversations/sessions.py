@@ -16,6 +16,7 @@ from taoloop.core.events import Finished
 from taoloop.errors import ConfigError, RunExists, RunNotAnswered, RunNotFound, RunPruned
 from taoloop.journals.base import Journal
 from taoloop.journals.queries import RunQuery, queries_of
+from taoloop.runtime.conversations.input_checks import check_id, check_person
 
 SESSION: Final = "session"
 """The label of a run that names the session whose turn it is."""
@@ -63,10 +64,12 @@ async def next_turn(journal: Journal, session: str, user: str, run_id: str | Non
     """The run that the next turn of a session continues, and the id of the turn; `run_id` is that which is expected.
 
     Raises:
-        ConfigError: another id is expected.
+        ConfigError: `session` or `user` is no id or name, or another id is expected.
         RunNotAnswered: the last run of the session has no answer yet.
         JournalError: the journal cannot look runs up.
     """
+    check_id("session", session)
+    check_person("user", user)
     state = await session_state(journal, session, user)
     if state.open is not None:
         raise RunNotAnswered(

@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Collection, Iterable
 from functools import partial
-from typing import TYPE_CHECKING
+from reprlib import repr as short_repr
+from typing import TYPE_CHECKING, Any
 
 from taoloop.core.trace import Trace
 from taoloop.errors import ConfigError
@@ -37,15 +38,17 @@ def require_hooks(settings: AgentSettings, tools: Iterable[Tool]) -> None:
         return
     from taoloop.runtime.engine.hooks import Hooks, overrides  # noqa: PLC0415  # few agents have hooks
 
-    hooks: Iterable[object] = settings.hooks
-    for hook in hooks:
+    lists: dict[str, Any] = {"hooks": settings.hooks, "output_validators": settings.output_validators}
+    for name, items in lists.items():  # whatever a caller without types passes
+        if not isinstance(items, Collection) or isinstance(items, str | bytes):
+            raise ConfigError(f"The {name} of an agent are {short_repr(items)}.", hint="Give a list.")
+    for hook in lists["hooks"]:
         if not isinstance(hook, Hooks):
             raise ConfigError(
                 f"The hook {hook!r} is none.",
                 hint="Give objects of a subclass of taoloop.Hooks, such as hooks=[Log()].",
             )
-    checks: Iterable[object] = settings.output_validators
-    for check in checks:
+    for check in lists["output_validators"]:
         if not callable(check):
             raise ConfigError(
                 f"The output validator {check!r} is no function.", hint="Give functions of (ctx, output)."

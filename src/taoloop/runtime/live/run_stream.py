@@ -42,23 +42,28 @@ class RunStream(Generic[Output_co, Item_co]):
     resumed. An iteration that nobody holds any more stops the run, too.
 
     Attributes:
-        run_id: The id of the run, known before it begins.
+        run_id: The id of the run, known before it begins. That of a turn of a session is empty until the turn begins.
     """
 
     def __init__(
         self,
-        run_id: str,
+        known_id: Callable[[], str],
         bound: BoundAgent,
         drive: RunDriver,
         *,
         deltas: bool = False,
         on_delta: DeltaListener | None = None,
     ) -> None:
-        self.run_id = run_id
+        self._known_id = known_id
         self._bound = bound
         self._feed = _Feed(drive, deltas=deltas, on_delta=on_delta)
         self._read_as = ""
         self._items: AsyncGenerator[Any, None] | None = None
+
+    @property
+    def run_id(self) -> str:
+        """The id of the run; of a turn of a session, empty until it begins."""
+        return self._known_id()
 
     def __repr__(self) -> str:
         return f"<RunStream {self.run_id}: {self._feed.state}>"
