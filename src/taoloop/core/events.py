@@ -9,7 +9,7 @@ from typing import Any, ClassVar, Generic, Literal, NamedTuple, TypeAlias, get_a
 
 from typing_extensions import TypeVar
 
-from taoloop.core.agent_spec import AgentSpec, Limits
+from taoloop.core.agent_spec import AgentSpec, Limits, Submission
 from taoloop.core.cards.tool_card import Tier, ToolCard
 from taoloop.core.decision import Act, Answer, Call, EvidenceGap, PlanStep, Undo as Undo, Undoing as Undoing, Voted  # noqa: PLC0414  # parts
 from taoloop.core.fast_stdlib import fast_constructor
@@ -95,6 +95,8 @@ class RunStarted:
     """The images of the task. What is to be read in them authorises nothing: policies know the words of the task."""
     deps: Mapping[str, Any] = field(default_factory=dict)
     """What the agent declared of what the program gave the run (`record_deps`); empty: nothing."""
+    submission: Submission | None = None
+    """Where and when workers are to drive it; None: whoever began it drives it."""
     version: int = EVENT_VERSION
     """The version of the stored form."""
 

@@ -13,7 +13,7 @@ from contextlib import AbstractAsyncContextManager
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, Literal, Self, Unpack, overload
 
-from taoloop.core.agent_spec import AgentSpec, Limits
+from taoloop.core.agent_spec import DEFAULT_PRIORITY, DEFAULT_QUEUE, AgentSpec, Limits, Submission
 from taoloop.core.cards.tool_card import Tier
 from taoloop.core.policy import Policy, Profile
 from taoloop.errors import ConfigError
@@ -34,9 +34,16 @@ if TYPE_CHECKING:
     from taoloop.runtime.bound_agent import BoundAgent
     from taoloop.runtime.chat import Chat
     from taoloop.runtime.engine.run_artifacts import ImageSource
+    from taoloop.runtime.fleet.engine import Engine
     from taoloop.runtime.live.run_handle import RunHandle
     from taoloop.runtime.live.run_stream import RunStream
-    from taoloop.runtime.run_options import ResumeOptions, RunOptions, StreamedResumeOptions, StreamedRunOptions
+    from taoloop.runtime.run_options import (
+        ResumeOptions,
+        RunOptions,
+        StreamedResumeOptions,
+        StreamedRunOptions,
+        SubmitOptions,
+    )
     from taoloop.runtime.runner import Listener
     from taoloop.tools.tool import Tool
     from taoloop.tools.toolbox import LoadProblem, Toolbox
@@ -48,7 +55,8 @@ else:
         "tools": "LoadProblem Tool Toolbox",
     }
     _TYPES["runtime"] = "Approver ImageSource Listener Recovered UndoResult"
-    _TYPES["runtime.run_options"] = "ResumeOptions RunOptions StreamedResumeOptions StreamedRunOptions"
+    _TYPES["runtime.run_options"] = "ResumeOptions RunOptions StreamedResumeOptions StreamedRunOptions SubmitOptions"
+    _TYPES["runtime.fleet.engine"] = "Engine"
     Chat, Result = LazyGeneric("runtime.chat", "Chat"), LazyGeneric("core.views.transcript", "Result")
     RunHandle = LazyGeneric("runtime.live.run_handle", "RunHandle")
     RunStream = LazyGeneric("runtime.live.run_stream", "RunStream")
@@ -178,6 +186,34 @@ class Agent(AgentSettings[Deps, Output]):
                 policy=policy,
                 deps=deps,
             )
+
+    async def submit(
+        self,
+        task: str,
+        *,
+        queue: str = DEFAULT_QUEUE,
+        priority: int = DEFAULT_PRIORITY,
+        tenant: str = "",
+        not_before: float | None = None,
+        engine: Engine | str | None = None,
+        **options: Unpack[SubmitOptions],
+    ) -> str:
+        """Store a run for workers to drive (`Worker`, `tao worker`), and return its id at once.
+
+        `queue`, `priority` (1 first, 5 last) and `tenant` say which workers drive it and in which order; `not_before`
+        (seconds since the epoch) when at the earliest. `engine` is the engine or its address (`open_engine`); None: the
+        configured one. Its tools get what `make_deps` makes in the worker. `options` as in `run`.
+
+        Raises:
+            ConfigError: something about the agent or an option is wrong; nothing was stored. Also where the agent has
+                no journal that workers can open.
+            RunExists, JournalError: the run is not stored.
+        """
+        from taoloop.runtime.conversations.run_input import RunInput  # noqa: PLC0415  # loads the runtime
+        from taoloop.runtime.fleet.submission import submit_run  # noqa: PLC0415  # few programs need it
+
+        submission = Submission(queue=queue, priority=priority, tenant=tenant, not_before=not_before)
+        return await submit_run(self, RunInput(task=task, **options), submission, engine=engine)
 
     async def learn_from(self, run_id: str, why: str, *, by: str = "user") -> Result[Output]:
         """Have a lesson written of a completed run whose answer is wrong, for the next attempt at the same task.
