@@ -14,7 +14,7 @@ from taoloop.core.agent_spec import DEFAULT_QUEUE
 from taoloop.errors import ConfigError
 from taoloop.journals.base import Journal
 from taoloop.runtime.fleet.engine import Engine
-from taoloop.runtime.fleet.local_engine import LocalEngine
+from taoloop.runtime.fleet.local_engine import DEFAULT_LEASE_S, LocalEngine
 
 ENGINE_VARIABLE: Final = "TAOLOOP_ENGINE"
 """The environment variable with the address of the engine, where none is named otherwise."""
@@ -32,7 +32,9 @@ def require_engine_address(address: str) -> None:
     parts = urlsplit(address)
     is_temporal = parts.scheme == "temporal" and bool(parts.hostname) and len(parts.path.strip("/").split("/")) == 1
     if address not in ("", "local", "postgres") and not (is_temporal and parts.path.strip("/")):
-        raise ConfigError(f"{address!r} names no engine.", hint="Write local, postgres or temporal://HOST:PORT/NAMESPACE.")
+        raise ConfigError(
+            f"{address!r} names no engine.", hint="Write local, postgres or temporal://HOST:PORT/NAMESPACE."
+        )
 
 
 @asynccontextmanager
@@ -42,6 +44,7 @@ async def open_engine(
     *,
     queues: Sequence[str] = (DEFAULT_QUEUE,),
     concurrency: int = 10,
+    lease_s: float = DEFAULT_LEASE_S,
 ) -> AsyncIterator[Engine]:
     """The engine at an address, open as long as the block runs, for the runs of `journal`.
 
@@ -51,6 +54,7 @@ async def open_engine(
         journal: The journal of the runs.
         queues: The queues that `serve` takes runs from.
         concurrency: How many runs `serve` advances at once.
+        lease_s: How long a worker that says nothing keeps its runs.
 
     Raises:
         ConfigError: the address names none, or the engine does not fit the journal or needs what is not here.
@@ -70,10 +74,10 @@ async def open_engine(
     path: object = getattr(journal, "path", None)
     if not isinstance(path, Path):
         if journal not in _IN_MEMORY:
-            _IN_MEMORY[journal] = LocalEngine(None, queues=queues, concurrency=concurrency)
+            _IN_MEMORY[journal] = LocalEngine(None, queues=queues, concurrency=concurrency, lease_s=lease_s)
         yield _IN_MEMORY[journal]
         return
-    async with LocalEngine(queue_beside(path), queues=queues, concurrency=concurrency) as engine:
+    async with LocalEngine(queue_beside(path), queues=queues, concurrency=concurrency, lease_s=lease_s) as engine:
         yield engine
 
 

@@ -16,7 +16,7 @@ from taoloop.core.texts import end_message
 from taoloop.core.trace import Trace
 from taoloop.core.views.steps import RELEASED
 from taoloop.errors import ConfigError, FenceLost, RunNotResumable
-from taoloop.journals.base import Journal
+from taoloop.journals.base import Artifact, Journal
 from taoloop.runtime.agent_settings import AgentSettings
 from taoloop.runtime.approvals.inbox import AnswerRecorded, add_facts, person_name
 from taoloop.runtime.bound_agent import bind
@@ -25,7 +25,7 @@ from taoloop.runtime.conversations.sessions import session_error
 from taoloop.runtime.engine.clock import Clock, SystemClock
 from taoloop.runtime.fleet.engine import Engine
 from taoloop.runtime.fleet.engines import open_engine
-from taoloop.runtime.fleet.wakes import submission_of, wake_run
+from taoloop.runtime.fleet.wakes import submission_of, tell_engine, wake_run
 from taoloop.runtime.journal_access import require_open
 
 _ATTEMPTS = 20
@@ -60,8 +60,12 @@ async def submit_run(
         )
         if engine is None or isinstance(engine, str):
             async with open_engine(engine, journal) as opened:
-                return await _store(agent, journal, run.trace, facts, artifacts, opened, run_input.session)
-        return await _store(agent, journal, run.trace, facts, artifacts, engine, run_input.session)
+                await _store(agent, journal, run.trace, facts, artifacts, run_input.session)
+                await tell_engine(journal, run.trace.run_id, submission, opened)
+        else:
+            await _store(agent, journal, run.trace, facts, artifacts, run_input.session)
+            await tell_engine(journal, run.trace.run_id, submission, engine)
+        return run.trace.run_id
 
 
 async def _store(
@@ -69,17 +73,14 @@ async def _store(
     journal: Journal,
     trace: Trace,
     facts: Sequence[Fact],
-    artifacts: Sequence[Any],
-    engine: Engine,
+    artifacts: Sequence[Artifact],
     session: str,
-) -> str:
+) -> None:
     redactor, now = bind(agent).redactor, agent.clock.now()
     with session_error(session):
         lease = await getattr(journal, "begin", journal.create)(trace.run_id)
         events = [trace.add(fact if redactor is None else redactor.fact(fact), now) for fact in facts]
         await journal.append(lease, events, artifacts)
-    await wake_run(journal, trace.run_id, engine=engine)
-    return trace.run_id
 
 
 async def release_run(
