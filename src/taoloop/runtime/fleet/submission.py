@@ -93,12 +93,12 @@ async def release_run(
 ) -> AnswerRecorded:
     """Have workers go on with a run that is parked, stopped or at a limit: a person has looked at it.
 
-    A run that killed its workers is tried again as often as a new one. Limits stay as they are (`Agent.resume` changes
-    them).
+    A run that killed its workers is tried again as often as a new one; a waiting one is only looked at again. Limits
+    stay as they are (`Agent.resume` changes them).
 
     Raises:
         RunNotFound: the journal has no such run.
-        RunNotResumable: it is completed or abandoned, or waits for answers: those are what it needs.
+        RunNotResumable: it is completed or abandoned.
         ConfigError: it was never submitted, so that no worker has it.
         RunHeld: a process is at work on it.
     """
@@ -107,9 +107,13 @@ async def release_run(
     def decide(trace: Trace) -> list[Fact]:
         _require_submitted(trace)
         require_open(trace)
-        if trace.paused is not None:
-            raise RunNotResumable(f"Run {run_id} waits for answers.", hint=f"Give them: tao approvals {run_id}.")
         return [Resumed(reason=RELEASED + person)]
+
+    trace = Trace(run_id, await journal.load(run_id))
+    if trace.paused is not None and trace.finished is None:
+        _require_submitted(trace)
+        await wake_run(journal, run_id, engine=engine)
+        return AnswerRecorded(trace=trace, events=())
 
     recorded = await add_facts(journal, run_id, decide, clock, None)
     if engine is not None:  # the configured one was told by the answer
