@@ -19,7 +19,6 @@ from taoloop.errors import ConfigError
 from taoloop.lazy_exports import LazyGeneric, lazy_types
 from taoloop.runtime.agent_settings import AgentSettings, Deps, Output, changed_limits
 from taoloop.runtime.engine.clock import new_run_id
-from taoloop.runtime.live.verbose_listener import verbose_listener
 from taoloop.runtime.threads import require_asyncio, run_sync
 
 if TYPE_CHECKING:
@@ -134,7 +133,7 @@ class Agent(AgentSettings[Deps, Output]):
             session=session,
             lessons_from=lessons_from,
         )
-        return await begin_run(self, run_input, verbose_listener(on_event) if verbose else on_event, on_delta, deps)
+        return await begin_run(self, run_input, _verbose(on_event) if verbose else on_event, on_delta, deps)
 
     async def resume(
         self,
@@ -178,7 +177,7 @@ class Agent(AgentSettings[Deps, Output]):
                 trace,
                 limits=changed_limits(trace.limits, limits, max_steps),
                 approved_tiers=approved_tiers,
-                listener=verbose_listener(on_event) if verbose else on_event,
+                listener=_verbose(on_event) if verbose else on_event,
                 on_delta=on_delta,
                 at=len(trace),
                 take_over=take_over,
@@ -200,9 +199,8 @@ class Agent(AgentSettings[Deps, Output]):
     ) -> str:
         """Store a run for workers to drive (`Worker`, `tao worker`), and return its id at once.
 
-        `queue`, `priority` (1 first, 5 last) and `tenant` say which workers drive it and in which order; `not_before`
-        (seconds since the epoch) when at the earliest. `engine` is the engine or its address (`open_engine`); None: the
-        configured one. Its tools get what `make_deps` makes in the worker. `options` as in `run`.
+        `queue`, `priority` (1 first, 5 last) and `tenant` say which workers drive it; `not_before` when, in seconds since
+        the epoch. `engine` is one or its address (`open_engine`). Tools get what `make_deps` makes in the worker.
 
         Raises:
             ConfigError, RunExists, JournalError: nothing is stored; the agent has no journal, or an option is wrong.
@@ -594,3 +592,9 @@ class Agent(AgentSettings[Deps, Output]):
             return await running
         finally:
             await self._bound_agent.close()  # what it owns is open for the next run
+
+
+def _verbose(on_event: Listener | None) -> Listener:
+    from taoloop.runtime.live.verbose_listener import verbose_listener  # noqa: PLC0415  # where it is asked for
+
+    return verbose_listener(on_event)
