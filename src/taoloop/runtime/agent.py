@@ -199,8 +199,8 @@ class Agent(AgentSettings[Deps, Output]):
     ) -> str:
         """Store a run for workers to drive (`Worker`, `tao worker`), and return its id at once.
 
-        `queue`, `priority` (1 first, 5 last) and `tenant` say which workers drive it; `not_before` when, in seconds since
-        the epoch. `engine` is one or its address (`open_engine`). Tools get what `make_deps` makes in the worker.
+        `queue`, `priority` (1 first, 5 last) and `tenant` say which workers drive it; `not_before` when, in seconds
+        since the epoch. `engine` is one or its address (`open_engine`). Tools get what `make_deps` makes in the worker.
 
         Raises:
             ConfigError, RunExists, JournalError: nothing is stored; the agent has no journal, or an option is wrong.
