@@ -37,7 +37,15 @@ SECTIONS: tuple[tuple[str, str, tuple[str, ...]], ...] = (
         "服务",
         (
             "panel",
-            *("gateway", "gateway-api", "gateway-protocols", "gateway-config", "gateway-operation", "fleet", "postgres"),
+            *(
+                "gateway",
+                "gateway-api",
+                "gateway-protocols",
+                "gateway-config",
+                "gateway-operation",
+                "fleet",
+                "postgres",
+            ),
         ),
     ),
     ("Reference", "参考", ("cli", "errors", "benchmarks", "api", "modules", "architecture", "changelog")),
