@@ -96,7 +96,7 @@ def worker_command(
 
 
 async def _work(
-    database_address: DatabaseAddress,
+    address: DatabaseAddress,
     engine_address: str | None,
     queues: tuple[str, ...],
     agents: list[Agent],
@@ -107,7 +107,7 @@ async def _work(
     sources = _SourceAgents(env)
     known: list[Agent] | AgentFor = agents or sources.find
     async with (
-        journal_at(database_address) as journal,
+        journal_at(address) as journal,
         open_engine(engine_address, journal, queues=queues, concurrency=concurrency) as engine,
     ):
         worker = Worker(journal, known, engine, grace_s=grace_s)
@@ -122,7 +122,7 @@ async def _work(
             names = ", ".join(sorted({agent.name for agent in agents})) or translate("those that the runs name")
             text = mark("Worker {process} serves {queues} of {path}; agents: {agents}.")
             print_stderr(
-                translate(text, process=os.getpid(), queues=", ".join(queues), path=database_address, agents=names)
+                translate(text, process=os.getpid(), queues=", ".join(queues), path=address, agents=names)
             )
             try:
                 await worker.run()
