@@ -11,10 +11,10 @@ from urllib.parse import urlsplit
 from weakref import WeakKeyDictionary
 
 from taoloop.core.agent_spec import DEFAULT_QUEUE
-from taoloop.errors import ConfigError
+from taoloop.errors import ConfigError, MissingExtra
 from taoloop.journals.base import Journal
 from taoloop.runtime.fleet.engine import Engine
-from taoloop.runtime.fleet.local_engine import LocalEngine
+from taoloop.runtime.fleet.local_engine import DEFAULT_LEASE_S, LocalEngine
 
 ENGINE_VARIABLE: Final = "TAOLOOP_ENGINE"
 """The environment variable with the address of the engine, where none is named otherwise."""
@@ -32,7 +32,9 @@ def require_engine_address(address: str) -> None:
     parts = urlsplit(address)
     is_temporal = parts.scheme == "temporal" and bool(parts.hostname) and len(parts.path.strip("/").split("/")) == 1
     if address not in ("", "local", "postgres") and not (is_temporal and parts.path.strip("/")):
-        raise ConfigError(f"{address!r} names no engine.", hint="Write local, postgres or temporal://HOST:PORT/NAMESPACE.")
+        raise ConfigError(
+            f"{address!r} names no engine.", hint="Write local, postgres or temporal://HOST:PORT/NAMESPACE."
+        )
 
 
 @asynccontextmanager
@@ -42,6 +44,7 @@ async def open_engine(
     *,
     queues: Sequence[str] = (DEFAULT_QUEUE,),
     concurrency: int = 10,
+    lease_s: float = DEFAULT_LEASE_S,
 ) -> AsyncIterator[Engine]:
     """The engine at an address, open as long as the block runs, for the runs of `journal`.
 
@@ -51,6 +54,7 @@ async def open_engine(
         journal: The journal of the runs.
         queues: The queues that `serve` takes runs from.
         concurrency: How many runs `serve` advances at once.
+        lease_s: How long a worker that says nothing keeps its runs. Temporal has its own (5 s).
 
     Raises:
         ConfigError: the address names none, or the engine does not fit the journal or needs what is not here.
@@ -64,17 +68,27 @@ async def open_engine(
             hint="Name the journal with --db postgresql://…, or use --engine local.",
         )
     if address.startswith("temporal:"):
-        raise ConfigError(
-            "The engine temporal needs the extra: pip install 'taoloop[temporal]'.", hint="Or use --engine local."
-        )
+        yield await _open_temporal(address, queues, concurrency)
+        return
     path: object = getattr(journal, "path", None)
     if not isinstance(path, Path):
         if journal not in _IN_MEMORY:
-            _IN_MEMORY[journal] = LocalEngine(None, queues=queues, concurrency=concurrency)
+            _IN_MEMORY[journal] = LocalEngine(None, queues=queues, concurrency=concurrency, lease_s=lease_s)
         yield _IN_MEMORY[journal]
         return
-    async with LocalEngine(queue_beside(path), queues=queues, concurrency=concurrency) as engine:
+    async with LocalEngine(queue_beside(path), queues=queues, concurrency=concurrency, lease_s=lease_s) as engine:
         yield engine
+
+
+async def _open_temporal(address: str, queues: Sequence[str], concurrency: int) -> Engine:
+    try:
+        from taoloop.runtime.fleet.temporal.connection import connect
+        from taoloop.runtime.fleet.temporal.engine import TemporalEngine
+    except ModuleNotFoundError as error:
+        raise MissingExtra(
+            "The engine temporal needs the extra: pip install 'taoloop[temporal]'.", hint="Or use --engine local."
+        ) from error
+    return TemporalEngine(await connect(address), queues=queues, concurrency=concurrency)
 
 
 def queue_beside(database: Path) -> Path:
