@@ -6,7 +6,6 @@ from collections.abc import Iterator
 from itertools import count
 
 import pytest
-
 from checks.temporal.temporal_server import TemporalServer
 
 _NAMESPACES = 40

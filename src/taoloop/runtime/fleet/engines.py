@@ -82,8 +82,8 @@ async def open_engine(
 
 async def _open_temporal(address: str, queues: Sequence[str], concurrency: int) -> Engine:
     try:
-        from taoloop.runtime.fleet.temporal.connection import connect
-        from taoloop.runtime.fleet.temporal.engine import TemporalEngine
+        from taoloop.runtime.fleet.temporal.connection import connect  # noqa: PLC0415  # an extra
+        from taoloop.runtime.fleet.temporal.engine import TemporalEngine  # noqa: PLC0415  # an extra
     except ModuleNotFoundError as error:
         raise MissingExtra(
             "The engine temporal needs the extra: pip install 'taoloop[temporal]'.", hint="Or use --engine local."

@@ -28,7 +28,7 @@ _BEAT_S = 1.0
 """How often a heartbeat is sent; so long may a cancel take to arrive."""
 
 
-class Claim:
+class AttemptClaim:
     """The claim of the activity that makes it, by its handle."""
 
     def __init__(self, handle: AsyncActivityHandle) -> None:

@@ -1,7 +1,7 @@
 """The connection to Temporal: where it is, who we are, and what its errors mean.
 
-Host, port and namespace come from the engine's address; certificates, keys and everything else from the variables and
-the file that Temporal's own tools read (`TEMPORAL_API_KEY`, `TEMPORAL_TLS_CLIENT_CERT_PATH`, ...). None of it is logged.
+Host, port and namespace come from the engine's address; certificates and keys from the variables and the file that
+Temporal's own tools read (`TEMPORAL_API_KEY`, `TEMPORAL_TLS_CLIENT_CERT_PATH`, ...). None of them is logged.
 """
 
 from __future__ import annotations

@@ -1,8 +1,8 @@
 """The engine of large fleets: Temporal decides which worker advances a run; a workflow per run remembers when.
 
 Journal and Temporal are two writes, and whoever made the first may die before the second. So everything here may be
-repeated, and `Sweeper` repeats it: a submit finds the workflow that is there (the id is the run's), starts one where the
-last has ended, and a wake that comes twice costs one look into the journal.
+repeated, and `Sweeper` repeats it: a submit finds the workflow that is there (the id is the run's) or starts one where
+the last has ended, and a wake that comes twice costs one look into the journal.
 """
 
 from __future__ import annotations
@@ -18,14 +18,14 @@ from typing import Final
 from temporalio import activity
 from temporalio.client import Client
 from temporalio.common import Priority, WorkflowIDConflictPolicy, WorkflowIDReusePolicy
-from temporalio.exceptions import ApplicationError
+from temporalio.exceptions import ApplicationError, ApplicationErrorCategory
 from temporalio.service import RPCError, RPCStatusCode
-from temporalio.worker import UnsandboxedWorkflowRunner, Worker as TemporalWorker
+from temporalio.worker import PollerBehaviorAutoscaling, UnsandboxedWorkflowRunner, Worker as TemporalWorker
 
 from taoloop.core.agent_spec import DEFAULT_QUEUE
 from taoloop.errors import JournalError
 from taoloop.runtime.fleet.engine import RUNNING, Advance, Advanced
-from taoloop.runtime.fleet.temporal.claim import Claim
+from taoloop.runtime.fleet.temporal.claim import AttemptClaim
 from taoloop.runtime.fleet.temporal.connection import engine_error, is_namespace_missing
 from taoloop.runtime.fleet.temporal.workflow import ADVANCE, WORKFLOW, RunWorkflow
 
@@ -37,6 +37,9 @@ _AT_ONCE_S: Final = 0.001
 
 _PASS_S, _PASS_MOST_S = 2.0, 60.0
 """How long a run stays away that this worker could not drive twice in a row; doubled each time, up to the second."""
+
+_POLLS: Final = PollerBehaviorAutoscaling(minimum=1, maximum=10, initial=1)
+"""How many questions for work are open. A worker that stands still is given a run for each, for `HEARTBEAT_S`."""
 
 _LONGEST_GRACE: Final = timedelta(days=365)
 """The SDK cancels nothing by itself: `serve` says when."""
@@ -122,6 +125,8 @@ class TemporalEngine:
             workflow_runner=UnsandboxedWorkflowRunner(),
             max_cached_workflows=0,  # a cached one is bound to its worker, and waits 10 s for it when that is gone
             max_concurrent_activities=self._concurrency,
+            workflow_task_poller_behavior=_POLLS,
+            activity_task_poller_behavior=_POLLS,
             disable_eager_activity_execution=True,  # an eager one passes by priorities and rate limits
             graceful_shutdown_timeout=_LONGEST_GRACE,
         )
@@ -130,7 +135,7 @@ class TemporalEngine:
         """The activity. What is left to others is a failed attempt: the server repeats it, and stores no history."""
         info = activity.info()
         run_id = info.workflow_id or ""
-        claim = Claim(self._client.get_async_activity_handle(task_token=info.task_token))
+        claim = AttemptClaim(self._client.get_async_activity_handle(task_token=info.task_token))
         if not await claim.stands():
             raise _left("The attempt is stale.", _AT_ONCE_S)
         task = asyncio.create_task(_call(advance, run_id), name=f"taoloop-{run_id}")
@@ -205,4 +210,9 @@ async def _call(advance: Advance, run_id: str) -> Advanced:
 
 
 def _left(message: str, pause_s: float) -> ApplicationError:
-    return ApplicationError(message, type="Left", next_retry_delay=timedelta(seconds=max(pause_s, _AT_ONCE_S)))
+    return ApplicationError(
+        message,
+        type="Left",
+        next_retry_delay=timedelta(seconds=max(pause_s, _AT_ONCE_S)),
+        category=ApplicationErrorCategory.BENIGN,  # no warning, no count of failures
+    )

@@ -3,8 +3,8 @@
 The problem: Temporal replays a workflow from its history, so whatever decides in it must be in that history or be the
 same each time; and a workflow that knew something of the run would be a second truth beside the journal.
 
-The idea: it knows nothing. Its only activity, `advance`, looks into the journal and says when to look again. It takes no
-input (a run's id is its workflow's) and gives no result, so nothing of a run is stored in Temporal.
+The idea: it knows nothing. Its only activity, `advance`, looks into the journal and says when to look again. It takes
+no input (a run's id is its workflow's) and gives no result, so nothing of a run is stored in Temporal.
 
 The invariant: each wake is followed by an advance that begins after it. Wakes are counted, and a count that has changed
 since the advance began has it begin again, even when it says that the run has ended: somebody may have reopened it.
