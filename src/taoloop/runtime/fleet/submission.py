@@ -16,7 +16,7 @@ from taoloop.core.texts import end_message
 from taoloop.core.trace import Trace
 from taoloop.core.views.steps import RELEASED
 from taoloop.errors import ConfigError, FenceLost, RunNotResumable
-from taoloop.journals.base import Journal
+from taoloop.journals.base import Artifact, Journal
 from taoloop.runtime.agent_settings import AgentSettings
 from taoloop.runtime.approvals.inbox import AnswerRecorded, add_facts, person_name
 from taoloop.runtime.bound_agent import bind
@@ -25,7 +25,7 @@ from taoloop.runtime.conversations.sessions import session_error
 from taoloop.runtime.engine.clock import Clock, SystemClock
 from taoloop.runtime.fleet.engine import Engine
 from taoloop.runtime.fleet.engines import open_engine
-from taoloop.runtime.fleet.wakes import submission_of, wake_run
+from taoloop.runtime.fleet.wakes import submission_of, tell_engine, wake_run
 from taoloop.runtime.journal_access import require_open
 
 _ATTEMPTS = 20
@@ -60,8 +60,12 @@ async def submit_run(
         )
         if engine is None or isinstance(engine, str):
             async with open_engine(engine, journal) as opened:
-                return await _store(agent, journal, run.trace, facts, artifacts, opened, run_input.session)
-        return await _store(agent, journal, run.trace, facts, artifacts, engine, run_input.session)
+                await _store(agent, journal, run.trace, facts, artifacts, run_input.session)
+                await tell_engine(journal, run.trace.run_id, submission, opened)
+        else:
+            await _store(agent, journal, run.trace, facts, artifacts, run_input.session)
+            await tell_engine(journal, run.trace.run_id, submission, engine)
+        return run.trace.run_id
 
 
 async def _store(
@@ -69,17 +73,14 @@ async def _store(
     journal: Journal,
     trace: Trace,
     facts: Sequence[Fact],
-    artifacts: Sequence[Any],
-    engine: Engine,
+    artifacts: Sequence[Artifact],
     session: str,
-) -> str:
+) -> None:
     redactor, now = bind(agent).redactor, agent.clock.now()
     with session_error(session):
         lease = await getattr(journal, "begin", journal.create)(trace.run_id)
         events = [trace.add(fact if redactor is None else redactor.fact(fact), now) for fact in facts]
         await journal.append(lease, events, artifacts)
-    await wake_run(journal, trace.run_id, engine=engine)
-    return trace.run_id
 
 
 async def release_run(
@@ -92,12 +93,12 @@ async def release_run(
 ) -> AnswerRecorded:
     """Have workers go on with a run that is parked, stopped or at a limit: a person has looked at it.
 
-    A run that killed its workers is tried again as often as a new one. Limits stay as they are (`Agent.resume` changes
-    them).
+    A run that killed its workers is tried again as often as a new one; a waiting one is only looked at again. Limits
+    stay as they are (`Agent.resume` changes them).
 
     Raises:
         RunNotFound: the journal has no such run.
-        RunNotResumable: it is completed or abandoned, or waits for answers: those are what it needs.
+        RunNotResumable: it is completed or abandoned.
         ConfigError: it was never submitted, so that no worker has it.
         RunHeld: a process is at work on it.
     """
@@ -106,9 +107,13 @@ async def release_run(
     def decide(trace: Trace) -> list[Fact]:
         _require_submitted(trace)
         require_open(trace)
-        if trace.paused is not None:
-            raise RunNotResumable(f"Run {run_id} waits for answers.", hint=f"Give them: tao approvals {run_id}.")
         return [Resumed(reason=RELEASED + person)]
+
+    trace = Trace(run_id, await journal.load(run_id))
+    if trace.paused is not None and trace.finished is None:
+        _require_submitted(trace)
+        await wake_run(journal, run_id, engine=engine)
+        return AnswerRecorded(trace=trace, events=())
 
     recorded = await add_facts(journal, run_id, decide, clock, None)
     if engine is not None:  # the configured one was told by the answer

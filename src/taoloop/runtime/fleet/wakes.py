@@ -11,7 +11,7 @@ import logging
 from taoloop.core.agent_spec import Submission
 from taoloop.core.events import RunStarted
 from taoloop.core.trace import Trace
-from taoloop.errors import TaoError
+from taoloop.errors import RunNotFound, TaoError
 from taoloop.journals.base import Journal
 from taoloop.journals.queries import read_start
 from taoloop.runtime.fleet.engine import Engine
@@ -31,23 +31,46 @@ async def wake_run(journal: Journal, run_id: str, *, engine: Engine | str | None
     `run_id` is that of the outermost run. `engine` is the engine or its address (`open_engine`); None: the configured
     one. Where it cannot be reached a warning is logged: workers find the run by themselves within a minute.
     """
-    first = (await read_start(journal, run_id))[:1]
-    started = first[0].fact if first else None
-    submission = started.submission if isinstance(started, RunStarted) else None
+    started = await _read_started(journal, run_id)
+    submission = None if started is None else started.submission
     if submission is None:
         return False
-    try:
-        if engine is None or isinstance(engine, str):
-            async with open_engine(engine, journal) as opened:
-                await _tell(opened, run_id, submission)
-        else:
-            await _tell(engine, run_id, submission)
-    except TaoError as error:
-        _LOG.warning("run %s could not be woken; workers will find it: %s", run_id, error)
+    await tell_engine(journal, run_id, submission, engine, wakes=True)
     return True
 
 
-async def _tell(engine: Engine, run_id: str, submission: Submission) -> None:
+async def tell_engine(
+    journal: Journal, run_id: str, submission: Submission, engine: Engine | str | None, *, wakes: bool = False
+) -> None:
+    """Submit a run that is stored to the engine, and wake it too where it may be waiting. No error stops that."""
+    try:
+        if engine is None or isinstance(engine, str):
+            async with open_engine(engine, journal) as opened:
+                await _tell(opened, run_id, submission, wakes)
+        else:
+            await _tell(engine, run_id, submission, wakes)
+    except TaoError as error:
+        _LOG.warning("run %s: the engine could not be told; workers will find the run: %s", run_id, error)
+
+
+async def is_submitted(journal: Journal, run_id: str) -> bool:
+    """Whether workers drive a run; of one inside another one: that one."""
+    started = await _read_started(journal, run_id)
+    while started is not None and started.parent is not None:
+        started = await _read_started(journal, started.parent)
+    return started is not None and started.submission is not None
+
+
+async def _read_started(journal: Journal, run_id: str) -> RunStarted | None:
+    try:
+        first = (await read_start(journal, run_id))[:1]
+    except RunNotFound:
+        return None
+    return first[0].fact if first and isinstance(first[0].fact, RunStarted) else None
+
+
+async def _tell(engine: Engine, run_id: str, submission: Submission, wakes: bool) -> None:
     at = submission.not_before  # known to nobody where the engine has lost what it knew
     await engine.submit(run_id, at, submission.queue, submission.priority, submission.tenant)
-    await engine.wake(run_id)
+    if wakes:
+        await engine.wake(run_id)

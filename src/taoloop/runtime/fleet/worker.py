@@ -66,6 +66,7 @@ class Worker:
         engine: The engine, open for the queues that it serves.
         grace_s: How long it waits for safe points when it is stopped; then it abandons model calls, and what a tool may
             have done is in doubt.
+        sweep_s: How often it looks for runs that the engine was not told of (`Sweeper`).
         clock: The clock that times are compared with.
     """
 
@@ -76,9 +77,11 @@ class Worker:
         engine: Engine,
         *,
         grace_s: float = GRACE_S,
+        sweep_s: float = SWEEP_S,
         clock: Clock | None = None,
     ) -> None:
         self._journal, self._engine, self._grace_s = journal, engine, grace_s
+        self._sweep_s = sweep_s
         self._agents, self._clock = WorkerAgents(agents), clock or SystemClock()
         self._turns: set[Turn] = set()
         self._stop = asyncio.Event()
@@ -202,9 +205,9 @@ class Worker:
         return Advanced(WAITING, (await read_waiting(self._journal, result.trace)).wake_at)
 
     async def _sweep(self) -> None:
-        sweeper = Sweeper(self._journal, self._engine)
+        sweeper = Sweeper(self._journal, self._engine, patience_s=self._sweep_s)
         while True:
-            await asyncio.sleep(SWEEP_S)
+            await asyncio.sleep(self._sweep_s)
             began = time.monotonic()
             try:
                 woken = await sweeper.sweep()

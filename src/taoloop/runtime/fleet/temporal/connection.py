@@ -9,7 +9,6 @@ from __future__ import annotations
 import asyncio
 import re
 from typing import Final
-from urllib.parse import urlsplit
 
 from temporalio.api.errordetails.v1 import NamespaceNotFoundFailure
 from temporalio.api.failure.v1 import Failure
@@ -27,6 +26,8 @@ _OLDEST_SERVER: Final = (1, 28)
 _OLDEST_SDK: Final = (1, 35)
 
 _CONNECT_S: Final = 10.0
+
+_PORT: Final = 7233
 
 _RIGHTS: Final = "Set TEMPORAL_API_KEY, or TEMPORAL_TLS_CLIENT_CERT_PATH and TEMPORAL_TLS_CLIENT_KEY_PATH."
 
@@ -47,8 +48,9 @@ async def connect(address: str) -> Client:
         JournalError: the server cannot be reached.
     """
     _require_version("the package temporalio", sdk_version, _OLDEST_SDK, "pip install 'taoloop[temporal]'")
-    parts = urlsplit(address)
-    target, namespace = f"{parts.hostname}:{parts.port or 7233}", parts.path.strip("/")
+    target, _, namespace = address.removeprefix("temporal://").rstrip("/").partition("/")
+    if not re.search(r":\d+$", target):
+        target += f":{_PORT}"
     try:
         config = ClientConfigProfile.load().to_client_connect_config()
     except (OSError, RuntimeError, ValueError) as error:
