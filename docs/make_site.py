@@ -31,7 +31,7 @@ SECTIONS: tuple[tuple[str, str, tuple[str, ...]], ...] = (
             *("web-search", "patterns", "graph", "skills", "testing", "evaluation", "stored-runs"),
         ),
     ),
-    ("Trust", "信任", ("security", "unattended", "approvals", "evidence", "recovery", "fleet", "undo", "audit", "handles")),
+    ("Trust", "信任", ("security", "unattended", "approvals", "evidence", "recovery", "fleet", "fleet-temporal", "undo", "audit", "handles")),
     ("Serve", "服务", ("panel", "gateway", "gateway-api", "gateway-protocols", "gateway-config", "gateway-operation")),
     ("Reference", "参考", ("cli", "errors", "benchmarks", "api", "modules", "architecture", "changelog")),
 )

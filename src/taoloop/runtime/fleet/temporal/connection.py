@@ -29,6 +29,8 @@ _CONNECT_S: Final = 10.0
 
 _PORT: Final = 7233
 
+_REACH: Final = "Start it or correct the address; TLS is set by TEMPORAL_TLS and the certificates in TEMPORAL_TLS_..."
+
 _RIGHTS: Final = "Set TEMPORAL_API_KEY, or TEMPORAL_TLS_CLIENT_CERT_PATH and TEMPORAL_TLS_CLIENT_KEY_PATH."
 
 
@@ -47,7 +49,7 @@ async def connect(address: str) -> Client:
         ConfigError: the configuration is wrong, the version does not fit, the namespace is missing, or rights are.
         JournalError: the server cannot be reached.
     """
-    _require_version("the package temporalio", sdk_version, _OLDEST_SDK, "pip install 'taoloop[temporal]'")
+    _require_version("temporalio", sdk_version, _OLDEST_SDK)
     target, _, namespace = address.removeprefix("temporal://").rstrip("/").partition("/")
     if not re.search(r":\d+$", target):
         target += f":{_PORT}"
@@ -70,14 +72,12 @@ async def connect(address: str) -> Client:
             await client.workflow_service.describe_namespace(DescribeNamespaceRequest(namespace=namespace))
     except RPCError as error:
         raise engine_error(error, f"{target}/{namespace}") from None
-    except (TimeoutError, OSError, RuntimeError, ValueError) as error:  # RuntimeError: what the SDK gives of its core
-        reason = f"no answer within {_CONNECT_S:g} s" if isinstance(error, TimeoutError) else str(error)
-        secured = "with TLS" if tls else "without TLS"
-        raise JournalError(
-            f"Temporal cannot be reached at {target} ({secured}): {reason}",
-            hint="Start it, or correct the address; certificates are those that TEMPORAL_TLS_... name.",
-        ) from None
-    _require_version("the Temporal server", system.server_version, _OLDEST_SERVER, "upgrade the server")
+    except TimeoutError:
+        raise JournalError(f"Temporal does not answer at {target} within {_CONNECT_S:g} s.", hint=_REACH) from None
+    except (OSError, RuntimeError, ValueError) as error:  # RuntimeError: what the SDK gives of its core
+        secured = "on" if tls else "off"
+        raise JournalError(f"Temporal cannot be reached at {target} (TLS {secured}): {error}", hint=_REACH) from None
+    _require_version("Temporal Server", system.server_version, _OLDEST_SERVER)
     return client
 
 
@@ -101,11 +101,11 @@ def is_namespace_missing(error: RPCError) -> bool:
     return any(detail.Is(NamespaceNotFoundFailure.DESCRIPTOR) for detail in error.grpc_status.details)
 
 
-def _require_version(what: str, version: str, oldest: tuple[int, int], remedy: str) -> None:
+def _require_version(what: str, version: str, oldest: tuple[int, int]) -> None:
     """Refuse what is too old; a version that is no number, as a service may have, is taken to be new."""
     match = re.match(r"v?(\d+)\.(\d+)", version)
     if match and (int(match[1]), int(match[2])) < oldest:
         raise ConfigError(
-            f"The engine temporal needs {what} in version {oldest[0]}.{oldest[1]} or newer, not {version}.",
-            hint=f"To get it: {remedy}.",
+            f"The engine temporal needs {what} {oldest[0]}.{oldest[1]} or newer; this is {version}.",
+            hint="Upgrade it; the package: pip install --upgrade 'taoloop[temporal]'.",
         )
