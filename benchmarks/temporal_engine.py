@@ -148,9 +148,8 @@ def main() -> None:
         print(json.dumps(figures))
         return
     print(f"taken over after kill -9          {figures['take_over_s']:8.1f} s, the longest of {TAKE_OVERS}")
-    print(
-        f"waking one of {waiting:6,} runs      {figures['wake_p50_ms']:8.0f} ms p50, {figures['wake_p95_ms']:.0f} ms p95"
-    )
+    p50, p95 = figures["wake_p50_ms"], figures["wake_p95_ms"]
+    print(f"waking one of {waiting:6,} runs      {p50:8.0f} ms p50, {p95:.0f} ms p95")
     print(f"history of a run                  {figures['history_bytes']:8.0f} bytes")
     print(f"runs that do nothing, one worker  {figures['runs_per_s']:8.0f} per second")
 

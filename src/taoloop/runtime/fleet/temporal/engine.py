@@ -20,7 +20,7 @@ from temporalio.client import Client
 from temporalio.common import Priority, WorkflowIDConflictPolicy, WorkflowIDReusePolicy
 from temporalio.exceptions import ApplicationError, ApplicationErrorCategory
 from temporalio.service import RPCError, RPCStatusCode
-from temporalio.worker import PollerBehaviorAutoscaling, UnsandboxedWorkflowRunner, Worker as TemporalWorker
+from temporalio.worker import PollerBehaviorSimpleMaximum, UnsandboxedWorkflowRunner, Worker as TemporalWorker
 
 from taoloop.core.agent_spec import DEFAULT_QUEUE
 from taoloop.errors import JournalError
@@ -38,7 +38,7 @@ _AT_ONCE_S: Final = 0.001
 _PASS_S, _PASS_MOST_S = 2.0, 60.0
 """How long a run stays away that this worker could not drive twice in a row; doubled each time, up to the second."""
 
-_POLLS: Final = PollerBehaviorAutoscaling(minimum=1, maximum=10, initial=1)
+_POLLS: Final = PollerBehaviorSimpleMaximum(maximum=2)
 """How many questions for work are open. A worker that stands still is given a run for each, for `HEARTBEAT_S`."""
 
 _LONGEST_GRACE: Final = timedelta(days=365)
