@@ -22,7 +22,7 @@ REPOSITORY = "https://github.com/taoloop/taoloop"
 SITE = "https://taoloop.github.io/taoloop/"
 
 SECTIONS: tuple[tuple[str, str, tuple[str, ...]], ...] = (
-    ("Start", "入门", ("index", "guide", "examples", "providers")),
+    ("Start", "入门", ("index", "guide", "examples", "recipes", "coming-from", "providers")),
     (
         "Build",
         "构建",

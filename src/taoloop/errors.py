@@ -10,6 +10,7 @@ TaoError
 │   ├── PolicyError             a policy or one of its rules is invalid
 │   ├── GraphError              a graph workflow cannot run; names each node and the way out
 │   ├── ImageError              what was given as an image is none that can be used
+│   ├── FileError               what was given as a file is none that can be used
 │   ├── EnvFileError            a .env file cannot be read
 │   ├── MissingKey              no API key; names the variable to set
 │   └── MissingExtra            an optional dependency is not installed; names the extra
@@ -167,6 +168,12 @@ class ImageError(ConfigError):
     """What was given as an image is none of a known format, is broken, too large, or contains a secret."""
 
     code = "image"
+
+
+class FileError(ConfigError):
+    """What was given as a file is empty, too large, not what its name says, or not for this model."""
+
+    code = "file"
 
 
 class EnvFileError(ConfigError):

@@ -99,16 +99,27 @@ def load_run(path: Path, run_prefix: str) -> Trace:
         RunNotFound: there is none.
         ConfigError: several begin so.
     """
+    run_id = find_run_id(path, run_prefix)
+    return Trace(run_id, query_database(path, lambda journal: journal.load(run_id)))
 
-    async def load(journal: Journal) -> Trace:
+
+def find_run_id(path: Path, run_prefix: str) -> str:
+    """The id of that run, of which only the first event is read.
+
+    Raises:
+        RunNotFound: there is none, or it has no event.
+        ConfigError: several begin so.
+    """
+
+    async def find(journal: Journal) -> tuple[str, bool]:
         run_id = await find_run(journal, path, run_prefix.strip())
-        return Trace(run_id, await journal.load(run_id))
+        return run_id, bool(await read_start(journal, run_id))
 
-    trace = query_database(path, load)
-    if not trace.events:
+    run_id, has_begun = query_database(path, find)
+    if not has_begun:
         text = mark("{path}: the run {run_id} ended before its first event was written; it is empty.")
-        raise RunNotFound(translate(text, path=path, run_id=trace.run_id))
-    return trace
+        raise RunNotFound(translate(text, path=path, run_id=run_id))
+    return run_id
 
 
 def require_whole(path: Path, trace: Trace) -> None:

@@ -57,8 +57,8 @@ from taoloop.runtime.after.fork_edits import Edits
 from taoloop.runtime.after.recovery import Recovered, belongs_to, orphans, recover, stuck_runs
 from taoloop.runtime.agent import Agent
 from taoloop.runtime.bound_agent import bind
+from taoloop.runtime.engine.attachment_sources import load_attachment
 from taoloop.runtime.engine.clock import new_run_id
-from taoloop.runtime.engine.run_artifacts import read_images
 from taoloop.runtime.journal_access import end_holder, require_unlocked
 from taoloop.runtime.runner import Listener
 from taoloop.runtime.subagent import inner_agents
@@ -66,7 +66,7 @@ from taoloop.translation import mark, translate_error
 
 _FIXED = (
     *("dialect", "strategy", "lang", "output_schema", "context_tokens", "prompts", "evidence"),
-    *("no_closing_turn", "image", "lessons_from"),
+    *("no_closing_turn", "attach", "lessons_from"),
 )
 """Parameters that describe a run; it keeps its description when it is resumed."""
 
@@ -77,7 +77,7 @@ _FIXED = (
 @click.option("--model", metavar="SPEC", help="offline, openai:NAME, deepseek:NAME, ollama:NAME, scripted:FILE …")
 @options.fallback_option
 @options.vision_option
-@options.image_option
+@options.attach_option
 @click.option(
     "--dialect", metavar="NAME", help="How the model writes decisions: native, json, json_final, text or fenced."
 )
@@ -138,7 +138,7 @@ def run_command(
       tao run "What is 3.5 squared plus the hour in Asia/Shanghai?"
       tao run "What is in notes.md?" --workspace ~/notes
       tao run "Which orders are late?" --tools tools.yaml,calculator
-      tao run "What is in this picture?" --image photo.jpg --model openai:gpt-4o-mini
+      tao run "What is in this picture?" --attach photo.jpg --model openai:gpt-4o-mini
       tao run "Plan the release" --agent agent.yaml --model openai:gpt-4o-mini --max-cost 0.50
       tao run "What time is it in Tokyo?" --after last     the next turn of a conversation
       tao run --resume 20261104-09 --max-steps 12
@@ -357,7 +357,7 @@ def new_session(
     agent = with_mock_model(configured, chosen, env)
     with warn_if_workspace_is_new(agent.workspace):
         spec = agent.spec_for(task)  # whatever is wrong with the agent is reported before anything is stored
-        images = read_images(given["image"], bind(agent).redactor)
+        images = bind(agent).read_attachments([load_attachment(path) for path in given["attach"]])
         models = [spec.model, *(bind(inner).spec_for(task).model for inner in inner_agents(agent))]
     for model in models:
         require_extra(model)

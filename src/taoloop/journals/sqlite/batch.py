@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import json
 import sqlite3
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from functools import cache
 from itertools import accumulate
 from pathlib import Path
@@ -49,13 +49,14 @@ _HEADS = (
 _WAS_PRUNED = "SELECT 1 FROM run_log WHERE run_id = ? AND pruned IS NOT NULL"
 _INSERT_ARTIFACT = """
 INSERT INTO artifact (run_id, ref, form, body) SELECT ?1, ?2, ?3, ?4
-WHERE ?3 NOT LIKE 'image/%' OR NOT EXISTS (SELECT 1 FROM artifact WHERE run_id = ?1 AND ref = ?2)
-"""  # an image that is stored already stays as it is
+WHERE ?3 NOT LIKE '%/%' OR NOT EXISTS (SELECT 1 FROM artifact WHERE run_id = ?1 AND ref = ?2)
+"""  # an image or a file that is stored already stays as it is
 _CREATE = """
-INSERT OR REPLACE INTO run (id, status, fence, holder, task, agent, started_at)
-VALUES (?, ?, ?, ?, '', '', (julianday('now') - 2440587.5) * 86400.0)
+INSERT OR REPLACE INTO run (id, fence, holder, begun, head, status, task, agent, started_at, parent, key, model,
+  description)
+VALUES (?, ?, ?, ?, ?, ?, ?, ?, coalesce(?, (julianday('now') - 2440587.5) * 86400.0), ?, ?, ?, ?)
 """
-
+_UNBEGUN = ("", "", None, None, "", "", None)  # task, agent, time, parent, key, model and description of such a run
 
 _MARK_START = """
 UPDATE run SET status = ?, task = ?, agent = ?, started_at = ?, parent = ?, key = ?, model = ?, description = ?,
@@ -202,7 +203,7 @@ class Batch:
         self._acquired: dict[str, int] = {}
         self._events: list[Any] = []  # the columns of all events one after another
         self._begun: list[tuple[str, bytes]] = []  # the runs that began, each with the link of its first event
-        self._unusual: list[tuple[str]] = []  # those of them that do not begin with `run_started`
+        self._unusual: list[str] = []  # those of them that do not begin with `run_started`
         self._links: dict[str, bytes] = {}  # the new head of each run that grew
         self._artifacts: list[tuple[str, str, str, str]] = []
         self._marks: list[tuple[str, float, Fact]] = []
@@ -239,11 +240,10 @@ class Batch:
     def write(self) -> None:
         """Put everything that was accepted into the open transaction."""
         connection = self._connection
-        if self._created:
-            created = [(run_id, RUNNING, fence, str(own_identity())) for run_id, fence in self._created.items()]
-            connection.executemany(_CREATE, created)
         if self._replaced:
             connection.executemany("DELETE FROM artifact WHERE run_id = ?", self._replaced)
+        if self._created:
+            connection.executemany(_CREATE, self._created_rows())
         if self._acquired:
             fences = [(fence, str(own_identity()), run_id) for run_id, fence in self._acquired.items()]
             connection.executemany("UPDATE run SET fence = ?, holder = ? WHERE id = ?", fences)
@@ -252,18 +252,33 @@ class Batch:
             connection.execute(_insert_events(len(part) // _COLUMNS), part)
         if self._artifacts:
             connection.executemany(_INSERT_ARTIFACT, self._artifacts)
-        if self._links:
-            links = [(last, run_id) for run_id, last in self._links.items()]
+        if links := [(last, run_id) for run_id, last in self._links.items() if run_id not in self._created]:
             connection.executemany("UPDATE run SET head = ? WHERE id = ?", links)
         if self._descriptions:
             texts = list(self._descriptions.values())
             connection.executemany("INSERT OR IGNORE INTO description VALUES (?, ?)", texts)
         if self._begun:
             self._log()
-        if self._unusual:
-            connection.executemany("UPDATE run SET begun = 1 WHERE id = ?", self._unusual)
+        if unusual := [(run_id,) for run_id in self._unusual if run_id not in self._created]:
+            connection.executemany("UPDATE run SET begun = 1 WHERE id = ?", unusual)
         for run_id, at, fact in self._marks:
-            self._mark(run_id, at, fact)
+            if run_id not in self._created:
+                self._mark(run_id, at, fact)
+
+    def _created_rows(self) -> Iterator[tuple[Any, ...]]:
+        """The rows of the runs that are created, with all that this transaction adds to them.
+
+        Each is written once as it is to be: every change of it would change all the indexes of runs again.
+        """
+        holder, begun = str(own_identity()), {run_id for run_id, _ in self._begun}
+        statuses, starts = dict[str, str | None](), dict[str, tuple[Any, ...]]()
+        for run_id, at, fact in self._marks:
+            statuses[run_id] = status_after(fact)
+            if isinstance(fact, RunStarted):
+                starts[run_id] = self._start_values(run_id, at, fact)
+        for run_id, fence in self._created.items():
+            fixed = run_id, fence, holder, run_id in begun, self._links.get(run_id, b"")
+            yield *fixed, statuses.get(run_id, RUNNING), *starts.get(run_id, _UNBEGUN)
 
     def _create(self, run_id: str) -> Lease:
         head = self._heads.get(run_id)
@@ -301,7 +316,7 @@ class Batch:
                     digest, text = append.description
                     self._descriptions[run_id] = digest, text.decode()
                 if not any(isinstance(fact, RunStarted) for _, fact in append.marks):
-                    self._unusual.append((run_id,))
+                    self._unusual.append(run_id)
             if append.moves_head:
                 self._links[run_id] = links[-1]
         self._artifacts += append.artifacts
@@ -320,12 +335,15 @@ class Batch:
     def _mark(self, run_id: str, at: float, fact: Fact) -> None:
         status = status_after(fact)
         if isinstance(fact, RunStarted):
-            task, agent, parent, key, model = row_values(fact)
-            digest, _ = self._descriptions.get(run_id, (None, ""))
-            values = (status, task, agent, at, parent, key, model, digest, run_id)
-            self._connection.execute(_MARK_START, values)
+            self._connection.execute(_MARK_START, (status, *self._start_values(run_id, at, fact), run_id))
         else:
             self._connection.execute("UPDATE run SET status = ? WHERE id = ?", (status, run_id))
+
+    def _start_values(self, run_id: str, at: float, fact: RunStarted) -> tuple[Any, ...]:
+        """What the row of a run says of how it began, in the order of its columns."""
+        task, agent, parent, key, model = row_values(fact)
+        digest, _ = self._descriptions.get(run_id, (None, ""))
+        return task, agent, at, parent, key, model, digest
 
 
 def enter_in_log(connection: sqlite3.Connection, entries: Sequence[tuple[str, bytes, str | None]]) -> None:

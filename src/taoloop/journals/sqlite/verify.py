@@ -11,6 +11,7 @@ from collections.abc import Iterator, Sequence
 from pathlib import Path
 from typing import Any, NamedTuple
 
+from taoloop.core.attachments.files import is_remote
 from taoloop.core.events import Observed, RunStarted
 from taoloop.core.stored_events import (
     LOG_ORIGIN,
@@ -23,7 +24,7 @@ from taoloop.core.stored_events import (
     genesis_hash,
     log_hash,
 )
-from taoloop.core.trace import images_of
+from taoloop.core.trace import attachments_of
 from taoloop.errors import JournalCorrupt, JournalTampered
 from taoloop.journals.base import RUNNING, status_after, translate
 from taoloop.journals.retention import record_digest
@@ -250,8 +251,8 @@ def _artifact_flaws(run_id: str, rows: Sequence[ChainedEvent], connection: sqlit
     """Artifacts that were edited, removed, or added without an event that names them."""
     expected: dict[str, tuple[int, str, str]] = {}
     for row in rows:
-        if b'"images":[{' in row.body:
-            expected |= _images_named(row)
+        if b'"images":[{' in row.body or b'"files":[{' in row.body:
+            expected |= _attachments_named(row)
         if row.kind != Observed.kind or b'"artifact":"' not in row.body:
             continue
         try:
@@ -272,18 +273,19 @@ def _artifact_flaws(run_id: str, rows: Sequence[ChainedEvent], connection: sqlit
         yield ChainError(seq, "artifact", translate(text, ref=ref, seq=seq))
 
 
-def _images_named(row: ChainedEvent) -> dict[str, tuple[int, str, str]]:
-    """The images that an event names; none if it cannot be read, because the chain shows that it was edited."""
+def _attachments_named(row: ChainedEvent) -> dict[str, tuple[int, str, str]]:
+    """The images and files that an event names; none of one that the chain shows as edited."""
     try:
         fact = row.decode()
     except JournalCorrupt:
         return {}
-    return {image.ref: (row.seq, image.digest, image.media_type) for image in images_of(fact)}
+    infos = (info for info in attachments_of(fact) if not is_remote(info))
+    return {info.ref: (row.seq, info.digest, info.media_type) for info in infos}
 
 
 def _digest(body: bytes, form: str) -> str:
-    """The digest of what an artifact holds: of an image, its bytes."""
-    if form.startswith("image/"):
+    """The digest of what an artifact holds: of an image or a file, its bytes."""
+    if "/" in form:
         try:
             body = base64.b64decode(body, validate=True)
         except ValueError:
