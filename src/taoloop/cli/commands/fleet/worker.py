@@ -121,9 +121,7 @@ async def _work(
         with signal_callbacks({signal.SIGINT: stop, signal.SIGTERM: stop}):
             names = ", ".join(sorted({agent.name for agent in agents})) or translate("those that the runs name")
             text = mark("Worker {process} serves {queues} of {path}; agents: {agents}.")
-            print_stderr(
-                translate(text, process=os.getpid(), queues=", ".join(queues), path=address, agents=names)
-            )
+            print_stderr(translate(text, process=os.getpid(), queues=", ".join(queues), path=address, agents=names))
             try:
                 await worker.run()
             finally:
