@@ -180,6 +180,7 @@ def test_a_worker_that_ends_reports_its_turns_and_a_second_cancellation_leaves_t
     asyncio.run(scene())
 
 
+@pytest.mark.nightly
 def test_a_server_that_is_killed_and_started_again_loses_no_run(tmp_path: Path, server: TemporalServer) -> None:
     del server  # it says whether there is one at all
     with TemporalServer(["runs"], database=tmp_path / "temporal.db") as restarted:
