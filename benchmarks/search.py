@@ -8,9 +8,10 @@ project, the reference of the language that Python brings along, and the docstri
 packages that the tests need, with `search_documents`. Every second question is held out. The sets named `fresh`,
 `second`, `third`, `fourth`, `sixth`, `seventh` and `reworded` were written when the ranking was frozen; those of
 `third` were looked at when it was changed after that, and all others but `sixth` in the change after it. `seventh` was
-written after that change, so no ranking was chosen by `sixth` and `seventh`. All questions named `fifth` are for
-tuning. Plain BM25 (k1 1.2, b 0.75, whole words) ranks operations by name, path and summary, and passages by one passage
-per heading.
+written after that change. By `sixth` and `seventh` no weight was chosen. What `sixth` misses was looked at when
+sections began to count less that are not in the language of the query; `seventh` was measured before that and twice
+after it, and not looked at. All questions named `fifth` are for tuning. Plain BM25 (k1 1.2, b 0.75, whole words) ranks
+operations by name, path and summary, and passages by one passage per heading.
 
 Targets: operations within 5 at least BM25 + 15 points, Chinese questions at least half of the English ones. Passages at
 1, 5 and 10 at least BM25 for all questions together and for those to each corpus, and the same for the questions of
@@ -53,12 +54,12 @@ from taoloop.tools.yaml12 import parse_yaml
 HERE = Path(__file__).resolve().parent
 DOCUMENTS = HERE.parents[1] / "shared" / "openapi"
 RANKS = (1, 5, 10)
-# no ranking was chosen by these
-UNSEEN = ("sixth_", "seventh_")
+# no weight was chosen by these
+LATEST = ("sixth_", "seventh_")
 # written when the ranking was frozen
-HELD_OUT = ("fresh_", "second_", "third_", "fourth_", *UNSEEN, "reworded_", "keywords")
+HELD_OUT = ("fresh_", "second_", "third_", "fourth_", *LATEST, "reworded_", "keywords")
 TUNED = ("fifth_",)  # all questions of these
-PARTS = {"all": ("",), "unseen": UNSEEN}
+PARTS = {"all": ("",), "latest": LATEST}
 ADVANTAGE = 0.15
 CHANCE = 0.05
 NO_LIBRARY = {"site-packages", "test", "tests", "idlelib", "lib2to3", "turtledemo", "ensurepip"}
