@@ -22,6 +22,7 @@ if TYPE_CHECKING:
         tools_named as tools_named,
     )
     from taoloop.core.agent_spec import AgentSpec as AgentSpec, Limits as Limits, ModelSettings as ModelSettings
+    from taoloop.core.attachments.files import File as File
     from taoloop.core.cards.tool_card import (
         ErrorCard as ErrorCard,
         ExampleCard as ExampleCard,
@@ -45,6 +46,7 @@ if TYPE_CHECKING:
     )
     from taoloop.errors import AnswerRefused as AnswerRefused, TaoError as TaoError, ToolError as ToolError
     from taoloop.journals.memory import MemoryJournal as MemoryJournal
+    from taoloop.journals.postgres.journal import PostgresJournal as PostgresJournal
     from taoloop.journals.sqlite.journal import SqliteJournal as SqliteJournal
     from taoloop.models.scripted import ScriptedModel as ScriptedModel
     from taoloop.models.settings import Rate as Rate, Retry as Retry
@@ -89,9 +91,15 @@ if TYPE_CHECKING:
         Settling as Settling,
     )
     from taoloop.runtime.chat import Chat as Chat
+    from taoloop.runtime.engine.attachment_sources import (
+        AttachmentSource as AttachmentSource,
+        ImageSource as ImageSource,
+        Task as Task,
+        load_attachment as load_attachment,
+    )
     from taoloop.runtime.engine.clock import Clock as Clock
     from taoloop.runtime.engine.hooks import Hooks as Hooks, Refusal as Refusal, ToolOutcome as ToolOutcome
-    from taoloop.runtime.engine.run_artifacts import Describer as Describer, ImageSource as ImageSource
+    from taoloop.runtime.engine.run_artifacts import Describer as Describer
     from taoloop.runtime.graph import (
         ELSE as ELSE,
         END as END,
@@ -142,6 +150,7 @@ __getattr__, __dir__, __all__ = lazy_exports(
         "taoloop.core.cards.tool_card": "ErrorCard ExampleCard JournalConnection ToolCard",
         "taoloop.core.decision": "Call",
         "taoloop.core.events": "AnyEvent Event",
+        "taoloop.core.attachments.files": "File",
         "taoloop.core.images": "Image",
         "taoloop.core.message": "Delta Message",
         "taoloop.core.policy": "Policy",
@@ -151,6 +160,7 @@ __getattr__, __dir__, __all__ = lazy_exports(
         "taoloop.dialects": "Dialect Reading get_dialect read_reply register_dialect",
         "taoloop.errors": "AnswerRefused TaoError ToolError",
         "taoloop.journals.memory": "MemoryJournal",
+        "taoloop.journals.postgres.journal": "PostgresJournal",
         "taoloop.journals.sqlite.journal": "SqliteJournal",
         "taoloop.models.scripted": "ScriptedModel",
         "taoloop.models.settings": "Rate Retry",
@@ -172,7 +182,8 @@ __getattr__, __dir__, __all__ = lazy_exports(
         "taoloop.runtime.approvals.request": "ApprovalAnswer ApprovalRequest Approver Settling",
         "taoloop.runtime.chat": "Chat",
         "taoloop.runtime.engine.clock": "Clock",
-        "taoloop.runtime.engine.run_artifacts": "Describer ImageSource",
+        "taoloop.runtime.engine.attachment_sources": "AttachmentSource ImageSource Task load_attachment",
+        "taoloop.runtime.engine.run_artifacts": "Describer",
         "taoloop.runtime.graph": "ELSE END EXIT Graph LIMITS Node Person START",
         "taoloop.runtime.handoff": "link_handoffs",
         "taoloop.runtime.live.run_handle": "RunHandle attach",

@@ -5,8 +5,10 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import Literal
 
+from taoloop.core.attachments.files import FileInfo
 from taoloop.core.fast_stdlib import fast_constructor
 from taoloop.core.images import ImageInfo
+from taoloop.core.text import MESSAGE_TOKENS, estimate_tokens
 
 Role = Literal["system", "user", "assistant", "tool"]
 
@@ -55,6 +57,8 @@ class Message:
     """The call that a tool message answers."""
     images: tuple[ImageInfo, ...] = ()
     """The images that belong to it. A model that sees gets their bytes (`ModelRequest.image_data`)."""
+    files: tuple[FileInfo, ...] = ()
+    """The files that belong to it. A model gets the bytes of texts, and of PDFs if it reads them, in the same way."""
 
 
 new_message = fast_constructor(Message)
@@ -121,3 +125,13 @@ class Delta:
     """The tool of the call, known from the call's first piece on; for `progress` the tool at work."""
     done: bool = False
     """The arguments of the call are complete."""
+
+
+def message_tokens(message: Message) -> int:
+    """The size of one message, with its calls, images and files."""
+    calls = sum(
+        estimate_tokens(call.name) + estimate_tokens(call.arguments) + MESSAGE_TOKENS for call in message.tool_calls
+    )
+    extra = sum(image.tokens for image in message.images) if message.images else 0
+    extra += sum(file.tokens for file in message.files) if message.files else 0
+    return MESSAGE_TOKENS + estimate_tokens(message.content) + calls + extra
