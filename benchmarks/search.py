@@ -6,11 +6,19 @@ The questions are in `search_questions/`: `operations.yaml` asks for operations 
 `../shared/openapi` (they lie beside the checkout), with `find_tool`; `passages.yaml` asks the documentation of this
 project, the reference of the language that Python brings along, and the docstrings of its standard library and of
 packages that the tests need, with `search_documents`. Every second question is held out. The sets named `fresh`,
-`second`, `third`, `fourth` and `reworded` were written when the ranking was frozen; those of `third` were looked at
-when it was changed after that. Plain BM25 (k1 1.2, b 0.75, whole words) ranks
-operations by name, path and summary, and passages by one passage per heading. Targets: operations within 5 at least
-BM25 + 15 points, Chinese questions at least half of the English ones; passages at 1, 5 and 10 at least BM25 for each
-corpus over all its questions, and for each set and half.
+`second`, `third`, `fourth`, `sixth` and `reworded` were written when the ranking was frozen; those of `third` were
+looked at when it was changed after that, and all others but `sixth` in the change after it. All questions named `fifth`
+are for tuning. Plain BM25 (k1 1.2, b 0.75, whole words) ranks operations by name, path and summary, and passages by one
+passage per heading.
+
+Targets: operations within 5 at least BM25 + 15 points, Chinese questions at least half of the English ones. Passages at
+1, 5 and 10 at least BM25 for all questions together and for those to each corpus; at 5 also for each set that is held
+out. A set alone has 7 to 46 questions. Two rankings that are equally good answer some questions where the other one
+does not, and one of them is ahead by the toss of a coin, in some 70 figures often by one question. So at 1 and 10, and
+in the sets for tuning, a set fails if it is behind by more than chance: by the sign test, the questions that only BM25
+answers are so many more than those that only the search answers that equal rankings would show it in fewer than one
+case in 20.
+
 `--misses` lists the tuning questions whose answer is not within 5.
 """
 
@@ -44,8 +52,11 @@ from taoloop.tools.yaml12 import parse_yaml
 HERE = Path(__file__).resolve().parent
 DOCUMENTS = HERE.parents[1] / "shared" / "openapi"
 RANKS = (1, 5, 10)
-HELD_OUT = ("fresh_", "second_", "third_", "fourth_", "reworded_", "keywords")  # written when the ranking was frozen
+# written when the ranking was frozen
+HELD_OUT = ("fresh_", "second_", "third_", "fourth_", "sixth_", "reworded_", "keywords")
+TUNED = ("fifth_",)  # all questions of these
 ADVANTAGE = 0.15
+CHANCE = 0.05
 NO_LIBRARY = {"site-packages", "test", "tests", "idlelib", "lib2to3", "turtledemo", "ensurepip"}
 PACKAGES = ("numpy", "sqlalchemy", "_pytest", "hypothesis")
 _UNDERLINED = re.compile(r"(?m)^([ \t]*)(\S.*)\n[ \t]*([-=~^])\3{2,}[ \t]*$")
@@ -56,20 +67,28 @@ _LEVELS = {"*": "#", "=": "##", "-": "###", "^": "####", '"': "#####", "~": "###
 
 @dataclass
 class Score:
-    """How many questions have their answer within each rank."""
+    """Of each question the rank of its answer, and how many have it within a rank."""
 
-    questions: int = 0
-    within: Counter[int] = field(default_factory=Counter)
+    ranks: list[float] = field(default_factory=list)
 
     def add(self, rank: int | None) -> None:
-        self.questions += 1
-        self.within.update(limit for limit in RANKS if rank is not None and rank <= limit)
+        self.ranks.append(math.inf if rank is None else rank)
+
+    def within(self, limit: int) -> int:
+        return sum(rank <= limit for rank in self.ranks)
 
     def share(self, limit: int) -> float:
-        return self.within[limit] / self.questions if self.questions else 0.0
+        return self.within(limit) / len(self.ranks) if self.ranks else 0.0
+
+    def is_behind(self, other: Score, limit: int) -> bool:
+        """Whether it has fewer of the same questions within a rank than the other, by more than chance (sign test)."""
+        pairs = [(own <= limit, rank <= limit) for own, rank in zip(self.ranks, other.ranks, strict=True)]
+        lost, won = pairs.count((False, True)), pairs.count((True, False))
+        more: int = sum(math.comb(lost + won, number) for number in range(lost, lost + won + 1))
+        return more < CHANCE * 2.0 ** (lost + won)
 
     def __str__(self) -> str:
-        return "/".join(str(self.within[limit]) for limit in RANKS) + f" of {self.questions}"
+        return "/".join(str(self.within(limit)) for limit in RANKS) + f" of {len(self.ranks)}"
 
 
 class PlainBm25:
@@ -200,9 +219,10 @@ def measure(
     misses: list[str],
 ) -> list[float]:
     """Add every question's rank to the scores of its half; returns the times of the first search in milliseconds."""
-    times = []
+    times, questions_name = [], kind.partition(", ")[2]
     for number, (query, answers) in enumerate(questions):
-        half = "held out" if number % 2 or kind.partition(", ")[2].startswith(HELD_OUT) else "tuning"
+        is_held_out = questions_name.startswith(HELD_OUT) or (number % 2 == 1 and not questions_name.startswith(TUNED))
+        half = "held out" if is_held_out else "tuning"
         for order, (name, search) in enumerate(searches.items()):
             begun = time.perf_counter()
             results = search(query, max(RANKS))
@@ -248,7 +268,9 @@ def main() -> int:
 
 def report(scores: Mapping[tuple[str, str, str], Score], misses: Sequence[str], times: Mapping[str, float]) -> int:
     if "--json" in sys.argv:
-        result: dict[str, Any] = {" · ".join(key): dict(score.within) for key, score in scores.items()}
+        result: dict[str, Any] = {
+            " · ".join(key): {limit: score.within(limit) for limit in RANKS} for key, score in scores.items()
+        }
         print(json.dumps({**result, "median_ms": times}))
     else:
         for (kind, half, name), score in scores.items():
@@ -271,21 +293,21 @@ def targets(scores: Mapping[tuple[str, str, str], Score]) -> Iterator[bool]:
     for corpus, name in corpora:
         if name == "search_documents":
             own, plain = corpora[corpus, name], corpora[corpus, "plain BM25"]
-            yield from (own.within[limit] >= plain.within[limit] for limit in RANKS)
+            yield from (own.within(limit) >= plain.within(limit) for limit in RANKS)
     for (kind, half, name), own in scores.items():
         if name == "search_documents":
             plain = scores[kind, half, "plain BM25"]
-            yield from (own.within[limit] >= plain.within[limit] for limit in RANKS)
+            yield from (not own.is_behind(plain, limit) for limit in RANKS)
+            yield half == "tuning" or own.within(5) >= plain.within(5)
 
 
 def corpus_scores(scores: Mapping[tuple[str, str, str], Score]) -> dict[tuple[str, str], Score]:
-    """The scores of passages for each corpus: that of the documentation by the language of the questions."""
+    """The scores of passages for each corpus, of the documentation by the language of the questions, and for all."""
     corpora: dict[tuple[str, str], Score] = {}
     for (kind, _, name), score in scores.items():
         if kind.startswith("passages, "):
-            corpus = corpora.setdefault((re.split("[ _]", kind)[-1], name), Score())
-            corpus.questions += score.questions
-            corpus.within.update(score.within)
+            for corpus in (re.split("[ _]", kind)[-1], "together"):
+                corpora.setdefault((corpus, name), Score()).ranks.extend(score.ranks)
     return corpora
 
 

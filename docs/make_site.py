@@ -22,7 +22,7 @@ REPOSITORY = "https://github.com/taoloop/taoloop"
 SITE = "https://taoloop.github.io/taoloop/"
 
 SECTIONS: tuple[tuple[str, str, tuple[str, ...]], ...] = (
-    ("Start", "入门", ("index", "guide", "examples", "providers")),
+    ("Start", "入门", ("index", "guide", "examples", "recipes", "coming-from", "providers")),
     (
         "Build",
         "构建",
@@ -31,8 +31,16 @@ SECTIONS: tuple[tuple[str, str, tuple[str, ...]], ...] = (
             *("web-search", "patterns", "graph", "skills", "testing", "evaluation", "stored-runs"),
         ),
     ),
-    ("Trust", "信任", ("security", "unattended", "approvals", "evidence", "recovery", "fleet", "undo", "audit", "handles")),
-    ("Serve", "服务", ("panel", "gateway", "gateway-api", "gateway-protocols", "gateway-config", "gateway-operation")),
+    (
+        "Trust",
+        "信任",
+        ("security", "unattended", "approvals", "evidence", "recovery", "fleet", "undo", "audit", "handles"),
+    ),
+    (
+        "Serve",
+        "服务",
+        ("panel", "gateway", "gateway-api", "gateway-protocols", "gateway-config", "gateway-operation", "postgres"),
+    ),
     ("Reference", "参考", ("cli", "errors", "benchmarks", "api", "modules", "architecture", "changelog")),
 )
 """The sections of the navigation, by reader: English title, Chinese title, pages in order."""

@@ -49,11 +49,15 @@ def webp(kind: bytes, width: int, height: int) -> bytes:
     return b"RIFF" + struct.pack("<I", len(body) + 4) + b"WEBP" + body
 
 
+PDF = b"%PDF-1.4\n1 0 obj<</Type/Catalog>>endobj\ntrailer<</Root 1 0 R>>\n%%EOF\n"
+"""The frame of a PDF."""
+
+
 class SeeingModel:
     """Gives its replies in order: a text is an answer, a name calls that tool. Keeps what it was asked."""
 
     def __init__(self, *replies: str | tuple[str, str], sees: bool = True, dialect: str = "native") -> None:
-        self.spec, self.dialect, self.sees_images = "seeing", dialect, sees
+        self.spec, self.dialect, self.sees_images, self.reads_pdf = "seeing", dialect, sees, sees
         self.requests: list[ModelRequest] = []
         self._replies: Sequence[str | tuple[str, str]] = replies
 

@@ -13,6 +13,7 @@ from importlib import import_module
 from inspect import cleandoc
 from itertools import count
 from pathlib import Path
+from types import CodeType
 
 import click
 import jinja2
@@ -70,10 +71,18 @@ def calls_and_texts(path: Path) -> tuple[list[ast.Call], list[ast.Constant | ast
     return calls, texts
 
 
+@cache
 def constants_of(path: Path) -> frozenset[str]:
-    """The texts of a source that have no values in them."""
-    values = (node.value for node in calls_and_texts(path)[1] if isinstance(node, ast.Constant))
-    return frozenset(value for value in values if isinstance(value, str))
+    """The texts of a source that have no values in them, out of its compiled form: there are a million nodes in all."""
+    texts: set[str] = set()
+    values: list[object] = [compile(path.read_bytes(), str(path), "exec")]
+    while values:
+        match values.pop():
+            case str() as text:
+                texts.add(text)
+            case CodeType(co_consts=inner) | (tuple() | frozenset() as inner):
+                values.extend(inner)
+    return frozenset(texts)
 
 
 def arguments_of(folder: Path, functions: set[str], position: int = 0) -> Iterator[str]:

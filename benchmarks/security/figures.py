@@ -7,6 +7,7 @@ from collections import Counter
 from collections.abc import Iterator
 from concurrent.futures import ProcessPoolExecutor
 from dataclasses import dataclass, field
+from functools import partial
 from typing import Any, Literal
 
 from security.disguise import CARRIERS, SPELLINGS, Carrier, Spelling
@@ -107,22 +108,33 @@ class Tally:
         return {"figures": dict(self.lines()), "runs": lists, "verdicts": dict(self.verdicts.most_common())}
 
 
-def plan(*, short: bool = False, policies: tuple[str, ...] = tuple(POLICIES)) -> list[Job]:
+def short_plan() -> list[Job]:
+    """The series that `tests/security/test_agentdojo_short.py` judges."""
+    jobs = [Job(policy=NONE, kind="task")]
+    jobs += [Job(policy=NONE, kind="attack", obeys=obeys) for obeys in (False, True)]
+    for name in ("supervised", "headless"):
+        jobs += [Job(policy=name, kind="task"), Job(policy=name, kind="probe", person="oracle")]
+        jobs += [Job(policy=name, kind="attack"), Job(policy=name, kind="attack", pins="hijacked")]
+    attack = partial(Job, policy="supervised", kind="attack")
+    jobs += [attack(carrier=CARRIERS[1]), attack(spelling=SPELLINGS[1])]
+    jobs += [attack(person="oracle"), attack(person="oracle", timing="late")]
+    jobs += [attack(person="yes"), attack(person="yes", pins="hijacked")]
+    return [*jobs, Job(policy="supervised", kind="task", person="oracle")]
+
+
+def plan(policies: tuple[str, ...] = tuple(POLICIES)) -> list[Job]:
     """All series, the most telling ones last."""
-    chosen = [name for name in ((NONE, "supervised", "headless") if short else policies) if name in policies]
-    jobs = [Job(policy=NONE, kind="attack", obeys=False)] if NONE in chosen else []
-    for name in chosen:
+    jobs = [Job(policy=NONE, kind="attack", obeys=False)] if NONE in policies else []
+    for name in policies:
         jobs += [Job(policy=name, kind="task"), Job(policy=name, kind="task", person="oracle")]
         jobs += [Job(policy=name, kind="attack"), Job(policy=name, kind="probe", person="oracle")]
-    jobs += [Job(policy=name, kind="attack", pins="hijacked") for name in BOUND_BY_WORDS if name in chosen]
+    jobs += [Job(policy=name, kind="attack", pins="hijacked") for name in BOUND_BY_WORDS if name in policies]
     for name in (NONE, "supervised"):
-        if name not in chosen:
+        if name not in policies:
             continue
-        carriers = CARRIERS[1:2] if short else CARRIERS[1:]
-        spellings = SPELLINGS[1:2] if short else SPELLINGS[1:]
-        jobs += [Job(policy=name, kind="attack", carrier=carrier) for carrier in carriers]
-        jobs += [Job(policy=name, kind="attack", spelling=spelling) for spelling in spellings]
-    if "supervised" in chosen:
+        jobs += [Job(policy=name, kind="attack", carrier=carrier) for carrier in CARRIERS[1:]]
+        jobs += [Job(policy=name, kind="attack", spelling=spelling) for spelling in SPELLINGS[1:]]
+    if "supervised" in policies:
         jobs += [Job(policy="supervised", kind="attack", person=person) for person in PEOPLE[1:]]
         jobs += [Job(policy="supervised", kind=kind, person="oracle", timing="late") for kind in ("attack", "probe")]
         jobs += [Job(policy="supervised", kind="attack", person="yes", pins="hijacked")]

@@ -17,6 +17,7 @@ def test_llm_gets_an_answer_streamed_or_not(served: Served) -> None:
     assert "Be brief." in str(served.model.asked[-1]["messages"])
 
 
+@pytest.mark.nightly
 def test_llm_goes_on_with_a_conversation(served: Served) -> None:
     said_by(served, "llm", "-m", "gateway", "I am Ann. Double 4.")
     assert said_by(served, "llm", "-c", "What is my name?") == "You are Ann."
@@ -24,10 +25,10 @@ def test_llm_goes_on_with_a_conversation(served: Served) -> None:
 
 def test_llm_performs_its_own_tools(served: Served) -> None:
     tool = str(Path(served.env["LLM_USER_PATH"]) / "look.py")
-    for how in ((), ("--no-stream",)):
-        assert said_by(served, "llm", "-m", "gateway", "--functions", tool, *how, "Look outside.") == "The sky is red."
+    assert said_by(served, "llm", "-m", "gateway", "--functions", tool, "Look outside.") == "The sky is red."
 
 
+@pytest.mark.nightly
 def test_llm_gets_an_answer_that_fits_a_schema(served: Served) -> None:
     made = said_by(served, "llm", "-m", "gateway", "--schema", "city, degrees int", "The weather of Rome as JSON.")
     assert json.loads(made) == {"city": "Rome", "degrees": 21}
@@ -62,6 +63,7 @@ def test_ai_gets_an_object(served: Served) -> None:
     assert node(served, "ai.mjs", "object") == {"output": {"city": "Rome", "degrees": 21}}
 
 
+@pytest.mark.nightly
 def test_ai_sends_a_history(served: Served) -> None:
     assert node(served, "ai.mjs", "chat") == {"text": "You are Ann."}
 
@@ -137,6 +139,7 @@ def test_langchain_performs_its_own_tools(served: Served) -> None:
     assert len(set(made["ids"])) == 2
 
 
+@pytest.mark.nightly
 def test_langchain_goes_on_with_a_conversation(served: Served) -> None:
     messages = node(served, "langchain.mjs", "turns")
     assert [kind for kind, _ in messages] == ["human", "ai", "tool", "ai", "human", "ai"]

@@ -6,7 +6,7 @@ import json
 from typing import Any
 
 import pytest
-from checks.panel.conftest import LANGUAGES, Open, assert_every_look, serious_findings
+from checks.panel.conftest import QUICK_LANGUAGES, Open, assert_every_look, serious_findings
 from tests.runtime.approvals.waiting_runs import (
     leave_approval,
     leave_blocked,
@@ -61,7 +61,7 @@ def answers(fill: Any, run_id: str) -> list[Any]:
     return found
 
 
-@pytest.mark.parametrize("language", LANGUAGES)
+@pytest.mark.parametrize("language", QUICK_LANGUAGES)
 def test_every_page_is_accessible_and_fits(fill: Any, open_page: Open, language: str) -> None:
     fill(leave_all)
     page = open_page("ada", PAGES[0], language=language)

@@ -9,7 +9,7 @@ from dataclasses import replace
 from typing import Any
 
 import pytest
-from checks.panel.conftest import LANGUAGES, QUICK_LANGUAGES, Open, assert_every_look, assert_fits, serious_findings
+from checks.panel.conftest import QUICK_LANGUAGES, Open, assert_every_look, assert_fits, serious_findings
 from tests.core.views.every_fact import FACTS
 from tests.serve.panel.run_samples import HOSTILE, answered, extend, put, started, steps
 
@@ -30,7 +30,7 @@ def scrolled_to(page: Any, seq: int) -> None:
     )
 
 
-@pytest.mark.parametrize("language", LANGUAGES)
+@pytest.mark.parametrize("language", QUICK_LANGUAGES)
 def test_every_kind_of_event_is_accessible_and_fits(fill: Any, open_page: Open, language: str) -> None:
     fill(lambda journal: put(journal, "outer.1", EVERY, [Artifact(ref="obs_call_1", body="whole")]))
     page = open_page("ada", "/runs/outer.1?step=1", language=language)

@@ -27,6 +27,7 @@ if TYPE_CHECKING:
         ModelSettings as ModelSettings,
         Submission as Submission,
     )
+    from taoloop.core.attachments.files import File as File
     from taoloop.core.cards.tool_card import (
         ErrorCard as ErrorCard,
         ExampleCard as ExampleCard,
@@ -50,6 +51,7 @@ if TYPE_CHECKING:
     )
     from taoloop.errors import AnswerRefused as AnswerRefused, TaoError as TaoError, ToolError as ToolError
     from taoloop.journals.memory import MemoryJournal as MemoryJournal
+    from taoloop.journals.postgres.journal import PostgresJournal as PostgresJournal
     from taoloop.journals.sqlite.journal import SqliteJournal as SqliteJournal
     from taoloop.models.scripted import ScriptedModel as ScriptedModel
     from taoloop.models.settings import Rate as Rate, Retry as Retry
@@ -94,9 +96,15 @@ if TYPE_CHECKING:
         Settling as Settling,
     )
     from taoloop.runtime.chat import Chat as Chat
+    from taoloop.runtime.engine.attachment_sources import (
+        AttachmentSource as AttachmentSource,
+        ImageSource as ImageSource,
+        Task as Task,
+        load_attachment as load_attachment,
+    )
     from taoloop.runtime.engine.clock import Clock as Clock
     from taoloop.runtime.engine.hooks import Hooks as Hooks, Refusal as Refusal, ToolOutcome as ToolOutcome
-    from taoloop.runtime.engine.run_artifacts import Describer as Describer, ImageSource as ImageSource
+    from taoloop.runtime.engine.run_artifacts import Describer as Describer
     from taoloop.runtime.fleet.engine import Advance as Advance, Advanced as Advanced, Engine as Engine
     from taoloop.runtime.fleet.engines import open_engine as open_engine
     from taoloop.runtime.fleet.local_engine import LocalEngine as LocalEngine
@@ -153,6 +161,7 @@ __getattr__, __dir__, __all__ = lazy_exports(
         "taoloop.core.cards.tool_card": "ErrorCard ExampleCard JournalConnection ToolCard",
         "taoloop.core.decision": "Call",
         "taoloop.core.events": "AnyEvent Event",
+        "taoloop.core.attachments.files": "File",
         "taoloop.core.images": "Image",
         "taoloop.core.message": "Delta Message",
         "taoloop.core.policy": "Policy",
@@ -162,6 +171,7 @@ __getattr__, __dir__, __all__ = lazy_exports(
         "taoloop.dialects": "Dialect Reading get_dialect read_reply register_dialect",
         "taoloop.errors": "AnswerRefused TaoError ToolError",
         "taoloop.journals.memory": "MemoryJournal",
+        "taoloop.journals.postgres.journal": "PostgresJournal",
         "taoloop.journals.sqlite.journal": "SqliteJournal",
         "taoloop.models.scripted": "ScriptedModel",
         "taoloop.models.settings": "Rate Retry",
@@ -183,7 +193,8 @@ __getattr__, __dir__, __all__ = lazy_exports(
         "taoloop.runtime.approvals.request": "ApprovalAnswer ApprovalRequest Approver Settling",
         "taoloop.runtime.chat": "Chat",
         "taoloop.runtime.engine.clock": "Clock",
-        "taoloop.runtime.engine.run_artifacts": "Describer ImageSource",
+        "taoloop.runtime.engine.attachment_sources": "AttachmentSource ImageSource Task load_attachment",
+        "taoloop.runtime.engine.run_artifacts": "Describer",
         "taoloop.runtime.fleet.engine": "Advance Advanced Engine",
         "taoloop.runtime.fleet.engines": "open_engine",
         "taoloop.runtime.fleet.local_engine": "LocalEngine",

@@ -10,6 +10,7 @@ TaoError
 │   ├── PolicyError             a policy or one of its rules is invalid
 │   ├── GraphError              a graph workflow cannot run; names each node and the way out
 │   ├── ImageError              what was given as an image is none that can be used
+│   ├── FileError               what was given as a file is none that can be used
 │   ├── EnvFileError            a .env file cannot be read
 │   ├── MissingKey              no API key; names the variable to set
 │   └── MissingExtra            an optional dependency is not installed; names the extra
@@ -44,6 +45,7 @@ TaoError
 │   ├── FenceLost               another worker has taken over the run; this one must stop
 │   ├── JournalTooNew           the database was written by a newer taoloop
 │   ├── JournalLocked           another process has locked the database
+│   ├── JournalUnreachable      the server of the database cannot be reached
 │   ├── JournalFull             no space is left on the device
 │   └── JournalCorrupt          the file is not a journal, or an event in it cannot be read
 │       └── JournalTampered     a run is not as it was written
@@ -167,6 +169,12 @@ class ImageError(ConfigError):
     """What was given as an image is none of a known format, is broken, too large, or contains a secret."""
 
     code = "image"
+
+
+class FileError(ConfigError):
+    """What was given as a file is empty, too large, not what its name says, or not for this model."""
+
+    code = "file"
 
 
 class EnvFileError(ConfigError):
@@ -440,6 +448,13 @@ class JournalLocked(JournalError):
     """Another process holds the database for writing."""
 
     code = "journal_locked"
+    retryable = True
+
+
+class JournalUnreachable(JournalError):
+    """The server of the database cannot be reached. Everything committed before is intact."""
+
+    code = "journal_unreachable"
     retryable = True
 
 

@@ -18,8 +18,8 @@ from taoloop.core.message import Message
 from taoloop.core.redaction.redactor import Redactor
 from taoloop.core.stored_events import decode_fact, encode_fact
 from taoloop.core.text import message_tokens
-from taoloop.core.texts import image_label, task_with_images
-from taoloop.core.trace import Trace, images_of
+from taoloop.core.texts import image_label, task_with_attachments
+from taoloop.core.trace import Trace, attachments_of
 from taoloop.errors import ConfigError, ImageError
 
 PICTURE = Image(png(800, 600), alt="a cat\n  on a mat")
@@ -104,7 +104,7 @@ def test_a_label_says_what_it_is_without_its_bytes() -> None:
     assert ", 2.0 MB, " in image_label("en", replace(PICTURE.info, size_bytes=2 * 1024 * 1024))
     assert image_label("zh", Image(png()).info).startswith("[图片 png 3×2，73 B，img_")
     started = RunStarted(task="What is it?", agent=AgentSpec(), nonce="n", images=(PICTURE.info,))
-    assert task_with_images(started) == f"What is it?\n{image_label('en', PICTURE.info)}"
+    assert task_with_attachments(started) == f"What is it?\n{image_label('en', PICTURE.info)}"
 
 
 def test_events_without_images_are_stored_as_before_and_those_with_images_come_back() -> None:
@@ -124,15 +124,15 @@ def test_events_without_images_are_stored_as_before_and_those_with_images_come_b
         assert body.count(b'"images":[{') == 1
         assert len(body) < len(encode_fact(started)) + 400
         assert decode_fact(fact.kind, body) == fact
-        assert images_of(fact) == (PICTURE.info,)
+        assert attachments_of(fact) == (PICTURE.info,)
 
 
-def test_a_trace_knows_whether_it_has_images() -> None:
+def test_a_trace_knows_whether_it_has_attachments() -> None:
     started = RunStarted(task="t", agent=AgentSpec(), nonce="n")
-    assert not Trace("r", [Event(0, 0.0, started)]).has_images
+    assert not Trace("r", [Event(0, 0.0, started)]).has_attachments
     turn = Message(role="user", content="a", images=(PICTURE.info,))
     for fact in (replace(started, images=(PICTURE.info,)), replace(started, history=(turn,))):
-        assert Trace("r", [Event(0, 0.0, fact)]).has_images
+        assert Trace("r", [Event(0, 0.0, fact)]).has_attachments
 
 
 def test_words_about_an_image_are_redacted_and_its_name_is_not() -> None:

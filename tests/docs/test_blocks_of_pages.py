@@ -142,7 +142,7 @@ def load_text(block: Block, folder: Path) -> None:
 def run_example(args: list[str], where: str) -> str:
     """Run a program of `examples/`; what it prints on standard output."""
     script = ROOT / args[0]
-    assert script.parent == ROOT / "examples", f"{where}: {args[0]} is not among the examples"
+    assert script.is_relative_to(ROOT / "examples"), f"{where}: {args[0]} is not among the examples"
     out, earlier = io.StringIO(), sys.argv
     sys.argv = args
     try:

@@ -27,7 +27,11 @@ MAKER = _load_maker()
 PUBLIC: dict[str, list[str]] = {module: import_module(module).__all__ for module in MAKER.public_modules()}
 SOURCES = {
     **{page: "\n".join(block.text for block in blocks(page) if block.language == "python") for page in PAGES},
-    **{f"examples/{path.name}": path.read_text(encoding="utf-8") for path in (ROOT / "examples").glob("*.py")},
+    **{
+        path.relative_to(ROOT).as_posix(): path.read_text(encoding="utf-8")
+        for path in (ROOT / "examples").rglob("*.py")
+        if "skills" not in path.parts
+    },
 }
 
 

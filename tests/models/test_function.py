@@ -50,6 +50,17 @@ def test_it_may_be_async_a_method_and_give_mappings() -> None:
     assert agent.run_sync("It is").answer == "It is done"
 
 
+def test_calls_that_its_dialect_does_not_read_are_an_error_with_the_remedy() -> None:
+    def calling(_task: str, _trace: Trace) -> Any:
+        return {"tool_calls": [{"name": "lookup", "args": {"key": "huala.post_count"}}]}
+
+    failed = Agent(model=calling, tools=[lookup]).run_sync("x")
+    assert failed.status == "model_failed"
+    assert "the dialect 'text' does not read: give FunctionModel(calling, dialect=\"native\")" in failed.reason
+    result = Agent(model=calling, tools=[lookup], dialect="native", max_steps=1, closing_turn=False).run_sync("x")
+    assert result.trace.tool_calls == 1
+
+
 def test_pieces_of_the_reply_reach_a_listener() -> None:
     async def run() -> str:
         deltas: list[Delta] = []

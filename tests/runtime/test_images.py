@@ -19,7 +19,7 @@ from taoloop.core.message import Message, ModelReply
 from taoloop.errors import ImageError, ModelUnavailable
 from taoloop.policy import Policy, tainted
 from taoloop.runtime.after.replay import replay
-from taoloop.runtime.engine.run_artifacts import read_images
+from taoloop.runtime.engine.attachment_sources import read_attachments
 
 CAT, CHART = Image(png(4, 4)), Image(png(5, 5), alt="a chart")
 DRAW = ("draw", "{}")
@@ -109,11 +109,11 @@ def test_a_bad_image_is_an_error_before_anything_is_stored(images: Any, why: str
 def test_an_error_names_the_file(tmp_path: Path) -> None:
     (tmp_path / "a.png").write_bytes(b"GIF87")
     with pytest.raises(ImageError, match=r"a\.png: The bytes are no"):
-        read_images([tmp_path / "a.png"])
+        read_attachments([tmp_path / "a.png"])
 
 
 def test_a_model_that_does_not_see_gets_labels_and_no_bytes() -> None:
-    model, result = see(DRAW, "ok", images=[CAT], sees=False)
+    model, result = see(DRAW, "ok", images=[Image(CAT.data, alt="a cat")], sees=False)
     assert [request.image_data for request in model.requests] == [None, None]
     assert "img_" in texts(model.requests[0])
     assert result.images == (CHART,), "whether the model sees them or not"

@@ -123,6 +123,9 @@ def plain_listener(event: Event) -> None:
 async def listening() -> None:
     result = await shop.run("t", deps=Shop(""), on_event=plain_listener)
     await shop.run("t", deps=Shop(""), on_event=narrow)
+    for any_event in result.trace:
+        if any_event.kind == "model_replied":
+            assert_type(any_event.fact, ModelReplied)
     for event in result.trace.events:
         if event.fact.kind == "finished":
             assert_type(event.fact.answer, str | None)

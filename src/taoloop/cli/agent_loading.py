@@ -24,6 +24,7 @@ from taoloop.core.policy import EvidenceMode, Policy, Profile
 from taoloop.core.text import lazy_pattern
 from taoloop.core.trace import Trace
 from taoloop.errors import ConfigError, MissingExtra, TaoError
+from taoloop.journals.addresses import DatabaseAddress, stored_at
 from taoloop.models.model_builder import join_specs, split_specs
 from taoloop.models.providers import extra_of, missing_packages
 from taoloop.models.registry import OFFLINE, default_spec, is_provider, mock_is_set
@@ -239,12 +240,12 @@ def merge_limits(limits: Limits, overrides: Mapping[str, float]) -> Limits:
     return replace(limits, **changes)
 
 
-def database_of(chosen: AgentOptions, env: Mapping[str, str], db: str | None) -> Path:
+def database_of(chosen: AgentOptions, env: Mapping[str, str], db: str | None) -> DatabaseAddress:
     """The database that holds a run that exists: that of `--db`, of the agent, or of the environment."""
     if db is None and chosen.agent is not None:
         journal = _agent_at(chosen.agent, env).journal
-        if isinstance(journal, str | Path):
-            return Path(journal)
+        if (stored := stored_at(journal)) is not None:
+            return stored
     return database(db, env)
 
 

@@ -145,7 +145,7 @@ _COMMANDS = {
     "eval": ("eval", "Run a suite of cases, and measure agents with intervals."),
     "costs": ("runs", "Add up model costs by API key, agent and day."),
     "verify": ("audit", "Check that a run was not changed after it was written."),
-    "db": ("db", "Remove old runs from the database, and keep a record of each."),
+    "db": ("db", "Look after the database of runs: prune, archive, move it into PostgreSQL."),
     "export": ("audit", "Write a run to a file: JSON lines, or a page to read."),
     "policy": ("policy", "Try a policy on stored runs, explain verdicts, suggest rules."),
     "tools": ("tools", "Show the cards of tools, and lint them."),

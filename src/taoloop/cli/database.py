@@ -22,10 +22,11 @@ from taoloop.errors import (
     RunNotFound,
     RunPruned,
 )
+from taoloop.journals.addresses import DatabaseAddress, database_address, default_database, journal_at
 from taoloop.journals.base import Journal, LockHolder, locks_of
+from taoloop.journals.postgres.address import is_postgres
 from taoloop.journals.queries import RunPage, RunQuery, queries_of, read_start
 from taoloop.journals.sqlite.file import default_path
-from taoloop.journals.sqlite.journal import SqliteJournal
 from taoloop.models import env_file
 from taoloop.tools.settings_check import expand_home
 from taoloop.translation import mark
@@ -44,18 +45,35 @@ LAST = "last"
 """Names the newest run that is not inside another one."""
 
 
-def database(db: str | None, env: Mapping[str, str]) -> Path:
-    """The file that `--db` or the environment names.
+def database(db: str | None, env: Mapping[str, str]) -> DatabaseAddress:
+    """The file, or the PostgreSQL database, that `--db` or the environment names.
 
     Raises:
-        ConfigError: `--db` is empty, as where a script's variable is not set.
+        ConfigError: `--db` is empty, as where a script's variable is not set, or is no such address.
     """
     if db is not None and not db.strip():
         raise ConfigError(translate("--db is empty."), hint=translate("Name a path, or omit the option."))
-    return expand_home(db) if db is not None else default_path(env)
+    if db is None:
+        return default_database(env)
+    return database_address(db) if is_postgres(db) else expand_home(db)
 
 
-def query_database(path: Path, query: Callable[[Journal], Awaitable[T]], *, read_only: bool = True) -> T:
+def is_there(path: DatabaseAddress) -> bool:
+    """Whether a database may be there: a file that is missing is not made by looking into it."""
+    return not isinstance(path, Path) or path.exists()
+
+
+def is_writable(path: DatabaseAddress) -> bool:
+    """Whether a database may be written, for all that is known without trying it."""
+    return not isinstance(path, Path) or (os.access(path, os.W_OK) and os.access(path.parent, os.W_OK))
+
+
+def file_beside(path: DatabaseAddress, env: Mapping[str, str]) -> Path:
+    """The file beside which other files lie: the database, or where it were if it was not in PostgreSQL."""
+    return path if isinstance(path, Path) else default_path(env)
+
+
+def query_database(path: DatabaseAddress, query: Callable[[Journal], Awaitable[T]], *, read_only: bool = True) -> T:
     """What `query` finds in the database, or does in it if it is not `read_only`.
 
     Raises:
@@ -63,13 +81,13 @@ def query_database(path: Path, query: Callable[[Journal], Awaitable[T]], *, read
     """
 
     async def ask() -> T:
-        async with SqliteJournal(path, read_only=read_only) as journal:
+        async with journal_at(path, read_only=read_only) as journal:
             return await query(journal)
 
     return asyncio.run(ask())
 
 
-def query_overview(path: Path, query: Callable[[Journal], Awaitable[T]]) -> T:
+def query_overview(path: DatabaseAddress, query: Callable[[Journal], Awaitable[T]]) -> T:
     """What `query` finds in the database, which may keep what it summed up: the next time only what is new is read.
 
     A database that cannot be written, or is of an older version, is only looked at.
@@ -79,39 +97,50 @@ def query_overview(path: Path, query: Callable[[Journal], Awaitable[T]]) -> T:
     """
 
     async def ask(*, read_only: bool) -> T:
-        async with SqliteJournal(path, read_only=read_only) as journal:
+        async with journal_at(path, read_only=read_only) as journal:
             return await query(journal)
 
     async def is_current() -> bool:
-        async with SqliteJournal(path, read_only=True) as journal:
+        async with journal_at(path, read_only=True) as journal:
             return await journal.is_current()
 
-    if asyncio.run(is_current()) and os.access(path, os.W_OK) and os.access(path.parent, os.W_OK):
+    if asyncio.run(is_current()) and is_writable(path):
         with suppress(JournalLocked, JournalFull):  # it can be looked at all the same
             return asyncio.run(ask(read_only=False))
     return asyncio.run(ask(read_only=True))
 
 
-def load_run(path: Path, run_prefix: str) -> Trace:
+def load_run(path: DatabaseAddress, run_prefix: str) -> Trace:
     """The run whose id is `run_prefix` or begins with it; `last` is the newest.
 
     Raises:
         RunNotFound: there is none.
         ConfigError: several begin so.
     """
+    run_id = find_run_id(path, run_prefix)
+    return Trace(run_id, query_database(path, lambda journal: journal.load(run_id)))
 
-    async def load(journal: Journal) -> Trace:
+
+def find_run_id(path: DatabaseAddress, run_prefix: str) -> str:
+    """The id of that run, of which only the first event is read.
+
+    Raises:
+        RunNotFound: there is none, or it has no event.
+        ConfigError: several begin so.
+    """
+
+    async def find(journal: Journal) -> tuple[str, bool]:
         run_id = await find_run(journal, path, run_prefix.strip())
-        return Trace(run_id, await journal.load(run_id))
+        return run_id, bool(await read_start(journal, run_id))
 
-    trace = query_database(path, load)
-    if not trace.events:
+    run_id, has_begun = query_database(path, find)
+    if not has_begun:
         text = mark("{path}: the run {run_id} ended before its first event was written; it is empty.")
-        raise RunNotFound(translate(text, path=path, run_id=trace.run_id))
-    return trace
+        raise RunNotFound(translate(text, path=path, run_id=run_id))
+    return run_id
 
 
-def require_whole(path: Path, trace: Trace) -> None:
+def require_whole(path: DatabaseAddress, trace: Trace) -> None:
     """Refuse a run that was edited: nothing may be built on a history that did not happen.
 
     Raises:
@@ -126,11 +155,13 @@ def require_whole(path: Path, trace: Trace) -> None:
         )
 
 
-def make_private(path: Path, *, expected: bool) -> None:
+def make_private(path: DatabaseAddress, *, expected: bool) -> None:
     """Create a database that does not exist yet, readable by its owner only; the journal then finds an empty file.
 
     A folder that is created for it is reported unless it is `expected`: its name may be a typing error.
     """
+    if not isinstance(path, Path):
+        return
     with suppress(OSError):  # the journal says what is wrong with the place
         if path.exists():
             return
@@ -152,7 +183,7 @@ def warn_if_workspace_is_new(workspace: Path | str | None) -> Iterator[None]:
             print_stderr(translate("The folder {path} was created for the workspace.", path=workspace))
 
 
-def count_orphaned_runs(path: Path) -> int:
+def count_orphaned_runs(path: DatabaseAddress) -> int:
     """How many runs of the database a dead process left unfinished: one look, before anything else is done.
 
     0 if that is not known.
@@ -163,12 +194,12 @@ def count_orphaned_runs(path: Path) -> int:
         return 0 if run_locks is None else len(await run_locks.orphans())
 
     try:
-        return query_database(path, count) if path.exists() else 0
+        return query_database(path, count) if is_there(path) else 0
     except (JournalError, OSError):  # who uses the database will say what is wrong with it
         return 0
 
 
-def holder_of(path: Path, run_id: str) -> LockHolder | None:
+def holder_of(path: DatabaseAddress, run_id: str) -> LockHolder | None:
     """Who is working on a run; None if nobody is, or that is not known."""
 
     async def find(journal: Journal) -> LockHolder | None:
@@ -178,7 +209,7 @@ def holder_of(path: Path, run_id: str) -> LockHolder | None:
     return query_database(path, find)
 
 
-async def find_run(journal: Journal, path: Path, run_prefix: str) -> str:
+async def find_run(journal: Journal, path: DatabaseAddress, run_prefix: str) -> str:
     """The id of the run that is meant: that id, the one that begins so, or the newest.
 
     Raises:

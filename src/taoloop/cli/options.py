@@ -28,7 +28,7 @@ db_option = click.option(
     "--db",
     metavar="PATH",
     type=click.Path(dir_okay=False),
-    help="The database of runs. Default: TAOLOOP_DB, else runs.db in your data folder.",
+    help="The database of runs: a path, or postgresql://…. Default: TAOLOOP_DB, else runs.db in your data folder.",
 )
 
 
@@ -81,12 +81,14 @@ evidence_option = click.option(
 vision_option = click.option(
     "--vision/--no-vision", default=None, help="Whether the model sees images (default: by its name)."
 )
-image_option = click.option(
+attach_option = click.option(
+    "--attach",
     "--image",
+    "attach",
     metavar="PATH",
     multiple=True,
     type=click.Path(dir_okay=False),
-    help="An image that belongs to the task (PNG, JPEG, GIF, WebP); repeatable.",
+    help="A file that belongs to the task (PNG, JPEG, GIF, WebP, PDF, text); repeatable.",
 )
 approve_option = click.option("--approve", type=click.Choice(TIERS), help="Approve calls up to this tier in advance.")
 profile_option = click.option(

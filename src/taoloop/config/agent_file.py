@@ -239,10 +239,10 @@ class AgentFields(TypedDict, total=False):
     prompts: Path
     """A folder of prompt texts that replace the built-in ones; beside this file."""
 
-    db: Path
-    """The database in which runs are kept; beside this file."""
+    db: Path | str
+    """The database in which runs are kept: a file beside this one, or `postgresql://…`."""
 
-    journal: Path
+    journal: Path | str
     """The same as `db`."""
 
     recover_on_start: bool

@@ -12,6 +12,7 @@ from taoloop.lazy_exports import lazy_exports
 
 if TYPE_CHECKING:
     from taoloop.core.agent_spec import AgentSpec as AgentSpec, Limits as Limits
+    from taoloop.core.attachments.files import File as File, FileInfo as FileInfo
     from taoloop.core.cards.card_lint import Finding as Finding, lint as lint
     from taoloop.core.cards.tool_card import (
         ErrorCard as ErrorCard,
@@ -108,6 +109,7 @@ __getattr__, __dir__, __all__ = lazy_exports(
         "Observed Paused Pinned ReadDropped ReplyRejected Resumed RunStarted Source Status Undo "
         "Undoing Verdict",
         "taoloop.core.human_input": "HookActed InputAnswered Marked",
+        "taoloop.core.attachments.files": "File FileInfo",
         "taoloop.core.images": "Image ImageInfo",
         "taoloop.core.message": "Delta Message ModelReply ToolCallText Usage",
         "taoloop.core.policy": "Policy Rule",

@@ -59,7 +59,8 @@ class ModelRequest:
     """Called with each piece of the reply by models that can stream; the reply itself is returned whole all the same.
     """
     image_data: Mapping[str, str] | None = None
-    """The bytes of images of the messages, as base64, by `ImageInfo.ref`. An image without them is not to be shown."""
+    """The bytes of images and files of the messages, as base64, by `ImageInfo.ref` and `FileInfo.ref`. What is not in
+    it is not to be shown."""
 
 
 new_model_request = fast_constructor(ModelRequest)

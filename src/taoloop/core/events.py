@@ -10,6 +10,7 @@ from typing import Any, ClassVar, Generic, Literal, NamedTuple, TypeAlias, get_a
 from typing_extensions import TypeVar
 
 from taoloop.core.agent_spec import AgentSpec, Limits, Submission
+from taoloop.core.attachments.files import FileInfo
 from taoloop.core.cards.tool_card import Tier, ToolCard
 from taoloop.core.decision import Act, Answer, Call, EvidenceGap, PlanStep, Undo as Undo, Undoing as Undoing, Voted  # noqa: PLC0414  # parts
 from taoloop.core.fast_stdlib import fast_constructor
@@ -34,7 +35,6 @@ Status = Literal[
     "unsupported",
 ]
 """How a run ended, or that it waits. The answer of a `blocked` run may rest on denied calls."""
-
 ApprovalScope = Literal["call", "rule", "values"]
 
 
@@ -93,6 +93,8 @@ class RunStarted:
     """For whom and in what way the run was started, such as `{"key": "billing"}`; rules read `user`."""
     images: tuple[ImageInfo, ...] = ()
     """The images of the task. What is to be read in them authorises nothing: policies know the words of the task."""
+    files: tuple[FileInfo, ...] = ()
+    """The files of the task, for which the same is true."""
     deps: Mapping[str, Any] = field(default_factory=dict)
     """What the agent declared of what the program gave the run (`record_deps`); empty: nothing."""
     submission: Submission | None = None
@@ -280,8 +282,7 @@ class ApprovalGiven:
     digits: Mapping[str, str] | None = None
     """Decimals in `args` as the person wrote them (`1.10`), by JSON pointer; None where they were not text."""
     authenticated: str = ""
-    """How it is known that it was `by`: `os_user` (of the operating system), `gateway_key`, `panel_token` (a login to
-    the panel); empty: only claimed."""
+    """How it is known: `os_user` (of the operating system), `gateway_key`, `panel_token` (login); empty: claimed."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -377,6 +378,8 @@ class Observed:
     """What the child cost; None: unknown. It counts for this run too."""
     images: tuple[ImageInfo, ...] = ()
     """The images that the tool returned, which are as untrusted as its text."""
+    files: tuple[FileInfo, ...] = ()
+    """The files that the tool returned."""
 
 
 new_observed = fast_constructor(Observed)

@@ -9,12 +9,14 @@ between a sound header and its end is left for the provider to refuse.
 from __future__ import annotations
 
 import hashlib
+import re
 import struct
 from base64 import b64decode, b64encode
 from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass
 from typing import Any
 
+from taoloop.core.text import lazy_pattern
 from taoloop.errors import ImageError
 
 MAX_IMAGE_BYTES = 20_000_000
@@ -24,7 +26,8 @@ MAX_REQUEST_BYTES, MAX_REQUEST_IMAGES = 20_000_000, 20
 """How much of images one request to a model has at most, in bytes and in number: the newest that fit."""
 
 _MAX_IMAGE_TOKENS, _PIXELS_OF_A_TOKEN = 1_600, 750
-_ALT_CHARS = 2_000
+_ALT_CHARS, _URL_CHARS = 2_000, 2_000
+_WEB_URL = lazy_pattern(rf"https?://[!-~]{{1,{_URL_CHARS}}}", re.IGNORECASE)
 _SIZES_IN_JPEG = frozenset(range(0xC0, 0xD0)) - {0xC4, 0xC8, 0xCC}  # the frame headers (T.81, table B.1)
 _SCAN_IN_JPEG, _JPEG_END = 0xDA, b"\xff\xd9"
 _PNG_END = b"\0\0\0\0IEND\xaeB`\x82"  # the last chunk: its length, type and checksum
@@ -48,6 +51,9 @@ class ImageInfo:
     """Its size in bytes."""
     alt: str = ""
     """What it shows, in words: by who gave it, or by the agent's `describe_image`. Never a part of the task."""
+    url: str = ""
+    """The address at which the model's provider fetches it. Then there is no artifact, `digest` is that of the address,
+    and type and size are unknown (empty, 0). Empty: its bytes are an artifact."""
 
     @property
     def ref(self) -> str:
@@ -62,6 +68,8 @@ class ImageInfo:
     @property
     def tokens(self) -> int:
         """About how many tokens it takes in a prompt, as Anthropic counts; other providers are of this order."""
+        if self.url:
+            return _MAX_IMAGE_TOKENS
         return max(1, min(_MAX_IMAGE_TOKENS, self.width * self.height // _PIXELS_OF_A_TOKEN))
 
 
@@ -131,6 +139,27 @@ class Image:
         return cls(data, alt=alt)
 
     @classmethod
+    def from_url(cls, url: str, *, alt: str = "") -> Image:
+        """An image of a task that the model's provider fetches; taoloop never does. It has no `data`.
+
+        The trace has its address only: what was seen there cannot be shown or replayed from it. Tools return bytes.
+
+        Raises:
+            ImageError: it is no http(s) URL of at most 2,000 characters, or has a password in it.
+        """
+        value: Any = url  # whatever a caller without types passes
+        host = value[: _URL_CHARS + 1].partition("://")[2].partition("/")[0] if isinstance(value, str) else ""
+        if not host or not _WEB_URL.fullmatch(url) or "@" in host:
+            raise ImageError(
+                "The address of an image is no http(s) URL without a password.",
+                hint="Write https://host/path, or give the bytes of the image.",
+            )
+        words = " ".join(alt.split())[:_ALT_CHARS]
+        digest = hashlib.sha256(url.encode()).hexdigest()
+        info = ImageInfo(digest=digest, media_type="", width=0, height=0, size_bytes=0, alt=words, url=url)
+        return cls.stored("", info)
+
+    @classmethod
     def stored(cls, body: str, info: ImageInfo) -> Image:
         """An image of a run, by its bytes as base64 and what the trace says of it; it was checked when it came."""
         image = cls.__new__(cls)
@@ -156,17 +185,19 @@ class Image:
 
     def __repr__(self) -> str:
         info = self.info
+        if info.url:
+            return f"<Image at {info.url}>"
         return f"<Image {info.extension} {info.width}×{info.height}, {info.size_bytes} bytes>"
 
 
 def is_image(data: bytes) -> bool:
     """Whether bytes begin as an image of a known format does."""
-    return _media_type(data) is not None
+    return media_type_of_image(data) is not None
 
 
 def _read_header(data: bytes) -> tuple[str, tuple[int, int]]:
     """The media type, and width and height in pixels."""
-    media_type = _media_type(data)
+    media_type = media_type_of_image(data)
     if media_type is None:
         raise ImageError(
             "The bytes are no PNG, JPEG, GIF or WebP image.", hint="Convert it to one of these formats first."
@@ -185,7 +216,8 @@ def _read_header(data: bytes) -> tuple[str, tuple[int, int]]:
     return media_type, size
 
 
-def _media_type(data: bytes) -> str | None:
+def media_type_of_image(data: bytes) -> str | None:
+    """The media type of an image by its first bytes; None if it is none of a known format."""
     if data.startswith(b"\x89PNG\r\n\x1a\n"):
         return "image/png"
     if data.startswith(b"\xff\xd8\xff"):

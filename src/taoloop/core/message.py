@@ -5,6 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import Literal
 
+from taoloop.core.attachments.files import FileInfo
 from taoloop.core.fast_stdlib import fast_constructor
 from taoloop.core.images import ImageInfo
 
@@ -55,6 +56,8 @@ class Message:
     """The call that a tool message answers."""
     images: tuple[ImageInfo, ...] = ()
     """The images that belong to it. A model that sees gets their bytes (`ModelRequest.image_data`)."""
+    files: tuple[FileInfo, ...] = ()
+    """The files that belong to it. A model gets the bytes of texts, and of PDFs if it reads them, in the same way."""
 
 
 new_message = fast_constructor(Message)

@@ -22,7 +22,7 @@ import re
 import struct
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import asdict, dataclass
-from functools import cache
+from functools import cache, lru_cache
 from typing import Any, NamedTuple, cast
 
 import pydantic_core
@@ -45,6 +45,7 @@ from taoloop.core.events import (
     Resumed,
     RunStarted,
 )
+from taoloop.core.message import Message
 from taoloop.core.policy import unused_fields
 from taoloop.core.text import replace_surrogates
 from taoloop.core.texts import TEXTS
@@ -60,16 +61,17 @@ LATER_FIELDS: dict[type[Fact], frozenset[str]] = {
     JudgedAgain: frozenset({"replaces"}),
     DoubtSettled: frozenset({"authenticated"}),
     Noted: frozenset({"authenticated"}),
+    Observed: frozenset({"files"}),
     Finished: frozenset({"abandoned_by", "denied", "unasked", "authenticated", "evidence"}),
     Resumed: frozenset({"cards", "texts", "model", "policy", "new_policy", "earlier_holder"}),
     RunStarted: frozenset(
-        {"user_instructions", "handed_over_by", "authority", "images", "plan_step", "deps", "submission"}
+        {"user_instructions", "handed_over_by", "authority", "images", "files", "plan_step", "deps", "submission"}
     ),
 }
 """Fields that are left out while they are empty: events are then as earlier versions wrote them."""
 
-_NO_IMAGES = {"images": True}
-"""The same for an observation, the most frequent fact, at less cost."""
+_NO_ATTACHMENTS = {"images": True, "files": True}
+"""The same for an observation without any."""
 
 _POLICY_DEFAULTS = {"followed_hosts": None, "task_authority": "full"}
 """The same for fields of a policy."""
@@ -77,12 +79,15 @@ _POLICY_DEFAULTS = {"followed_hosts": None, "task_authority": "full"}
 
 def encode_fact(fact: Fact) -> bytes:
     """The fields of a fact as one JSON object in UTF-8; its kind is stored separately."""
-    unused: Any = _NO_IMAGES if type(fact) is Observed and not fact.images else None
-    for name in LATER_FIELDS.get(type(fact), ()):
-        if not getattr(fact, name):
-            unused = {name: True} if unused is None else unused | {name: True}
-    if type(fact) is RunStarted:
+    unused: Any = None
+    if type(fact) is Observed:  # the most frequent fact
+        unused = _unused_attachment_fields(fact) if fact.images or fact.files else _NO_ATTACHMENTS
+    elif type(fact) is RunStarted:
         unused = {**_unused_start_fields(fact), "agent": _unused_agent_fields(fact.agent)}
+    else:
+        for name in LATER_FIELDS.get(type(fact), ()):
+            if not getattr(fact, name):
+                unused = {name: True} if unused is None else unused | {name: True}
     try:
         return pydantic_core.to_json(fact, inf_nan_mode="strings", exclude=unused)
     except (pydantic_core.PydanticSerializationError, UnicodeEncodeError):
@@ -93,9 +98,17 @@ def encode_fact(fact: Fact) -> bytes:
 def _unused_start_fields(fact: RunStarted) -> dict[str, Any]:
     """The later fields of the beginning of a run that say nothing, but those of its agent."""
     unused: dict[str, Any] = {name: True for name in LATER_FIELDS[RunStarted] if not getattr(fact, name)}
+    unused |= _unused_attachment_fields(fact)
     if fact.history:
-        plain_turns = (number for number, message in enumerate(fact.history) if not message.images)
-        unused["history"] = {number: {"images"} for number in plain_turns}
+        unused["history"] = {number: _unused_attachment_fields(message) for number, message in enumerate(fact.history)}
+    return unused
+
+
+def _unused_attachment_fields(holder: RunStarted | Observed | Message) -> dict[str, Any]:
+    """The fields about images and files that say nothing, in what may have some."""
+    unused: dict[str, Any] = {name: True for name in ("images", "files") if not getattr(holder, name)}
+    if holder.images:
+        unused["images"] = {number: {"url"} for number, image in enumerate(holder.images) if not image.url}
     return unused
 
 
@@ -148,12 +161,32 @@ def encode_stored(fact: Fact) -> StoredBody:
     try:
         task = b'{"task":' + pydantic_core.to_json(fact.task)
         rest = pydantic_core.to_json(fact, inf_nan_mode="strings", exclude=unused)
-        description = pydantic_core.to_json(
-            fact.agent, inf_nan_mode="strings", exclude=_unused_agent_fields(fact.agent)
-        )
+        description = _described(_Same(fact.agent))
     except (pydantic_core.PydanticSerializationError, UnicodeEncodeError):  # as in `encode_fact`; it stays whole
         return StoredBody(encode_fact(fact))
     return _stored(task, description, rest[len(task) :])
+
+
+class _Same:
+    """An agent's description as a key: it is equal to itself alone, for it has parts that cannot be hashed."""
+
+    __slots__ = ("agent",)
+
+    def __init__(self, agent: AgentSpec) -> None:
+        self.agent = agent
+
+    def __hash__(self) -> int:
+        return id(self.agent)
+
+    def __eq__(self, other: object) -> bool:
+        return isinstance(other, _Same) and other.agent is self.agent
+
+
+@lru_cache(maxsize=32)
+def _described(key: _Same) -> bytes:
+    """The description in JSON. The runs of an agent begin with the same one, which is never changed."""
+    unused = _unused_agent_fields(key.agent)
+    return pydantic_core.to_json(key.agent, inf_nan_mode="strings", exclude=unused)
 
 
 def _stored(task: bytes, description: bytes, rest: bytes) -> StoredBody:

@@ -71,12 +71,13 @@ def truncate_to_tokens(text: str, most: int) -> str:
 
 
 def message_tokens(message: Message) -> int:
-    """The size of one message, with its calls and images."""
+    """The size of one message, with its calls, images and files."""
     calls = sum(
         estimate_tokens(call.name) + estimate_tokens(call.arguments) + MESSAGE_TOKENS for call in message.tool_calls
     )
-    images = sum(image.tokens for image in message.images) if message.images else 0
-    return MESSAGE_TOKENS + estimate_tokens(message.content) + calls + images
+    extra = sum(image.tokens for image in message.images) if message.images else 0
+    extra += sum(file.tokens for file in message.files) if message.files else 0
+    return MESSAGE_TOKENS + estimate_tokens(message.content) + calls + extra
 
 
 _SURROGATES = lazy_pattern("[\ud800-\udfff]")

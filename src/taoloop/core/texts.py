@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import math
 
+from taoloop.core.attachments.files import AttachmentInfo, attached
 from taoloop.core.decision import EvidenceGap
 from taoloop.core.events import LimitReached, RunStarted
 from taoloop.core.images import ImageInfo
@@ -142,6 +143,10 @@ TEXTS = TextCatalog(
         "image_described": "Description of {ref}: {text}",
         "image_undescribed": "It could not be described: {reason}",
         "image_withheld": "[an image was withheld: it contains a secret]",
+        "image_at": "[image at {url}, {ref}]",
+        "image_at_with_words": "[image at {url}, {ref}: {words}]",
+        "file": "[file {name}, {kind}, {size}, {ref}]",
+        "file_withheld": "[a file was withheld: it contains a secret]",
         # what is wrong with the stored events of a run
         "event_changed": "event {seq} ({kind}) is not what was written: it was edited, replaced or moved",
         "description_changed": "the agent's description that event {seq} names is not what was written",
@@ -203,23 +208,36 @@ def limit_text(language: str, reached: LimitReached, detail: str = "") -> str:
 
 def image_label(language: str, image: ImageInfo) -> str:
     """An image in one line, as people and models read it: type, size, the name of its artifact, what it shows."""
-    kib = image.size_bytes / 1024
     return TEXTS.text(
         language,
-        "image_with_words" if image.alt else "image",
+        ("image_at" if image.url else "image") + ("_with_words" if image.alt else ""),
         kind=image.extension,
         width=image.width,
         height=image.height,
-        size=f"{image.size_bytes} B" if kib < 1 else f"{kib:.0f} KB" if kib < 1024 else f"{kib / 1024:.1f} MB",
+        size=_size(image.size_bytes),
         ref=image.ref,
         words=image.alt,
+        url=image.url,
     )
 
 
-def task_with_images(started: RunStarted) -> str:
-    """The task of a run as people read it, with a line for each of its images."""
+def label_of(language: str, info: AttachmentInfo) -> str:
+    """An image or a file in one line, as people and models read it."""
+    if isinstance(info, ImageInfo):
+        return image_label(language, info)
+    size = _size(info.size_bytes)
+    return TEXTS.text(language, "file", name=info.file_name, kind=info.media_type, size=size, ref=info.ref)
+
+
+def _size(size_bytes: int) -> str:
+    kib = size_bytes / 1024
+    return f"{size_bytes} B" if kib < 1 else f"{kib:.0f} KB" if kib < 1024 else f"{kib / 1024:.1f} MB"
+
+
+def task_with_attachments(started: RunStarted) -> str:
+    """The task of a run as people read it, with a line for each of its images and files."""
     language = started.agent.language
-    return "\n".join([started.task, *(image_label(language, image) for image in started.images)])
+    return "\n".join([started.task, *(label_of(language, info) for info in attached(started))])
 
 
 def preapproval_note(language: str, tier: str | None) -> str:

@@ -4,15 +4,17 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import replace
-from typing import TYPE_CHECKING, Any, Literal, TypeVar
+from typing import TYPE_CHECKING, Any, Literal, TypeVar, cast
 
 from taoloop.core.agent_spec import AgentSpec, Limits
+from taoloop.core.attachments.files import AttachmentInfo, Holder, attached
 from taoloop.core.cards.questions import STARTED_BY, starter_of
 from taoloop.core.cards.tool_card import Tier, ToolCard
 from taoloop.core.decision import NO_MODELS, UNSUPPORTED, Answer, Voted
 from taoloop.core.events import (
     ActionRequested,
     ActionStarted,
+    AnyEvent,
     ApprovalGiven,
     ApprovalRefused,
     Compacted,
@@ -37,7 +39,6 @@ from taoloop.core.events import (
     new_event,
 )
 from taoloop.core.human_input import InputAnswered, Marked
-from taoloop.core.images import ImageInfo
 from taoloop.core.message import Usage
 from taoloop.core.policy import Policy
 from taoloop.core.views.steps import (
@@ -79,13 +80,12 @@ ACCOUNT = "account"
 """The label with the name by which the logins of a run's person are kept, where that is more than their name."""
 
 
-def images_of(fact: Fact) -> tuple[ImageInfo, ...]:
-    """The images that a fact names: those of an observation, or of a task and the conversation before it."""
-    if isinstance(fact, Observed):
-        return fact.images
-    if isinstance(fact, RunStarted):
-        return (*(image for message in fact.history for image in message.images), *fact.images)
-    return ()
+def attachments_of(fact: Fact) -> tuple[AttachmentInfo, ...]:
+    """The images and files that a fact names: of an observation, or of a task and the conversation before it."""
+    holders: tuple[Holder, ...] = (
+        (*fact.history, fact) if isinstance(fact, RunStarted) else (fact,) if isinstance(fact, Observed) else ()
+    )
+    return tuple(info for holder in holders for info in attached(holder))
 
 
 class Trace:
@@ -141,7 +141,7 @@ class Trace:
         self.working_s = 0.0
         self.repeats = 0
         self.repeat_notices: list[tuple[str, int]] = []
-        self.has_images = False  # in the task, the conversation before it, or an observation
+        self.has_attachments = False  # images or files, in the task, the conversation before it, or an observation
         self.changed_tools: list[str] = []  # of whose new cards the model does not know yet
         self.calls_refused_by_limit = 0
         self._step_succeeded = self._step_failed = False
@@ -204,9 +204,9 @@ class Trace:
         """The number of events."""
         return len(self.events)
 
-    def __iter__(self) -> Iterator[Event]:
-        """The events in order."""
-        return iter(self.events)
+    def __iter__(self) -> Iterator[AnyEvent]:
+        """The events in order; type checkers know the fact where the kind is known."""
+        return cast("Iterator[AnyEvent]", iter(self.events))
 
     @property
     def status(self) -> Status | Literal["running"]:
@@ -270,7 +270,7 @@ class Trace:
         self._cards = {card.name: card for card in fact.agent.tools}
         self._segment_at = at
         self.phase = "thinking"
-        self.has_images = bool(fact.images) or any(message.images for message in fact.history)
+        self.has_attachments = bool(attachments_of(fact))
 
     def _model_replied(self, fact: ModelReplied, _at: float) -> None:
         self.model_calls += fact.model not in NO_MODELS
@@ -454,8 +454,8 @@ class Trace:
             raise IllegalEvent(f"Run {self.run_id}: an observation for {fact.call_id}, which is not pending.")
         call.observed = fact
         self.working_s += fact.latency_s
-        if fact.images:
-            self.has_images = True
+        if fact.images or fact.files:
+            self.has_attachments = True
         if fact.usage is not None:
             self._spend(fact.usage, fact.cost_usd)
         if fact.ok:

@@ -12,6 +12,7 @@ from dataclasses import replace
 from typing import Any
 
 from taoloop.core.agent_spec import AgentSpec
+from taoloop.core.attachments.files import attached
 from taoloop.core.cards.tool_card import ToolCard
 from taoloop.core.cards.tool_search import PAGING_TOOL, listed_cards
 from taoloop.core.decision import Act
@@ -35,7 +36,7 @@ from taoloop.core.events import (
 from taoloop.core.message import SIDE_PURPOSES, Message
 from taoloop.core.preview import preview
 from taoloop.core.text import message_tokens
-from taoloop.core.texts import image_label, limit_text
+from taoloop.core.texts import label_of, limit_text
 from taoloop.core.views.plans import RUN_STEP
 from taoloop.core.views.steps import CRITIQUE, DROPPED_LESSON, LESSON, NEW_POLICY, REVISION, UNDONE
 from taoloop.core.views.todos import todo_lines, todo_list_of
@@ -295,7 +296,8 @@ class Conversation:
         )
         self.messages.append(Message(role="system", content=system))
         self.messages.extend(map(self._with_labels, fact.history))
-        task = Message(role="user", content=task_prompt(agent.prompts, agent.dialect, fact.task), images=fact.images)
+        content = task_prompt(agent.prompts, agent.dialect, fact.task)
+        task = Message(role="user", content=content, images=fact.images, files=fact.files)
         self.messages.append(self._with_labels(task))
 
     def _offered(self, cards: tuple[ToolCard, ...]) -> tuple[ToolCard, ...]:
@@ -310,11 +312,11 @@ class Conversation:
         return "\n".join(filter(None, (self._opaque.rules if self._opaque is not None else "", evidence)))
 
     def _with_labels(self, message: Message) -> Message:
-        """The message with a line for each of its images, by which a model can speak of them."""
-        if not message.images:
+        """The message with a line for each of its images and files, by which a model can speak of them."""
+        if not message.images and not message.files:
             return message
         language, nonce = self._agent.language, self._nonce
-        labels = (defuse_markers(image_label(language, image), nonce) for image in message.images)
+        labels = (defuse_markers(label_of(language, info), nonce) for info in attached(message))
         return replace(message, content="\n".join([message.content, *labels]))
 
     def _add_reply(self, fact: ModelReplied) -> None:
@@ -345,10 +347,11 @@ class Conversation:
             if fact.images:
                 note = TEXTS.text(self._agent.language, "images_dropped", tool=PAGING_TOOL)
                 fact = replace(fact, output=f"{fact.output}\n{note}", images=())
+            fact = replace(fact, files=tuple(file for file in fact.files if not file.is_pdf)) if fact.files else fact
         message = self._dialect.observation(requested, fact, prompts, self._nonce)
-        if fact.images:
-            message = replace(message, images=fact.images)
-        if fact.artifact is not None and self._paging_cards:
+        if fact.images or fact.files:  # a text is not shown: the model pages through it
+            message = replace(message, images=fact.images, files=tuple(file for file in fact.files if file.is_pdf))
+        if (fact.artifact is not None or any(file.is_text for file in fact.files)) and self._paging_cards:
             message = self._introduce_paging(message)
         self.messages.append(message)
         if self._pending_notes:

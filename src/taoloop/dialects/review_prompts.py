@@ -49,7 +49,12 @@ def critique_prompt(trace: Trace, draft: str, most: int, refused: Sequence[tuple
     messages = [
         Message(role="system", content=prompts.fill("reflect_critique", most=most)),
         *(started.history if started is not None else ()),
-        Message(role="user", content=material, images=started.images if started is not None else ()),
+        Message(
+            role="user",
+            content=material,
+            images=started.images if started is not None else (),
+            files=started.files if started is not None else (),
+        ),
     ]
     for critique, reason in refused:
         text = critique.strip() or TEXTS.text(prompts.language, "empty_reply")

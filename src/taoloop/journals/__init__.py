@@ -1,4 +1,4 @@
-"""Where traces are kept: in memory, in a SQLite file, or in a journal of your own (`Journal`)."""
+"""Where traces are kept: in memory, in a SQLite file, in PostgreSQL, or in a journal of your own (`Journal`)."""
 
 from __future__ import annotations
 
@@ -72,6 +72,8 @@ if TYPE_CHECKING:
     )
     from taoloop.journals.costs import CostRow as CostRow, cost_rows as cost_rows
     from taoloop.journals.memory import MemoryJournal as MemoryJournal
+    from taoloop.journals.postgres.address import PostgresAddress as PostgresAddress
+    from taoloop.journals.postgres.journal import PostgresJournal as PostgresJournal
     from taoloop.journals.queries import (
         Growth as Growth,
         JournalQueries as JournalQueries,
@@ -105,6 +107,8 @@ __getattr__, __dir__, __all__ = lazy_exports(
         "taoloop.journals.base": "Artifact Journal Lease LockHolder RunLocks RunRow",
         "taoloop.journals.costs": "CostRow cost_rows",
         "taoloop.journals.memory": "MemoryJournal",
+        "taoloop.journals.postgres.address": "PostgresAddress",
+        "taoloop.journals.postgres.journal": "PostgresJournal",
         "taoloop.journals.queries": "Growth JournalQueries RunPage RunQuery queries_of",
         "taoloop.journals.retention": "PruneReport PrunedRun Retention",
         "taoloop.journals.sqlite.file": "default_path",

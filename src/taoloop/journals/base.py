@@ -67,12 +67,12 @@ class Artifact:
     """The output."""
 
     form: str = "text"
-    """`text` or `json`; the media type of an image, whose `body` is base64."""
+    """`text` or `json`; the media type of an image or a file, whose `body` is base64."""
 
     @property
-    def is_image(self) -> bool:
-        """Whether it is an image: then `ref` names its content, and storing it again changes nothing."""
-        return self.form.startswith("image/")
+    def is_binary(self) -> bool:
+        """Whether it is an image or a file: then `ref` names its content, and storing it again changes nothing."""
+        return "/" in self.form
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -215,7 +215,7 @@ def _with_artifacts(run_id: str, stored: dict[str, Artifact], added: Sequence[Ar
     merged = dict(stored)
     for artifact in added:
         if artifact.ref in merged:
-            if artifact.is_image:
+            if artifact.is_binary:
                 continue
             raise IllegalEvent(f"Run {run_id!r} has an artifact {artifact.ref!r} already.")
         merged[artifact.ref] = artifact

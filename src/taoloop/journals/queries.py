@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from collections.abc import AsyncGenerator, Awaitable, Callable, Collection, Mapping, Sequence
 from dataclasses import dataclass, field
-from typing import Protocol, cast
+from typing import NamedTuple, Protocol, cast
 
 from taoloop.core.events import Event
 from taoloop.errors import ConfigError, JournalError
@@ -75,6 +75,25 @@ class Growth:
 
     runs: Mapping[str, int] = field(default_factory=dict)
     """The runs that have new events, and the seq of the last one of each; empty: all may be others, see `tail`."""
+
+
+class RunPart(NamedTuple):
+    """What is read of a run; the fields are the arguments of `JournalQueries.read`."""
+
+    run_id: str
+    """The run."""
+    after: int
+    """The seq before the first event."""
+    before: int | None
+    """The seq after the last one; None: the end of the run."""
+    limit: int
+    """The most events."""
+    last: bool
+    """Whether these are the last of them."""
+    kinds: Collection[str] | None
+    """The kinds of events; None: all."""
+    call_ids: Collection[str] | None
+    """The calls that the events are about; None: events about anything."""
 
 
 class JournalQueries(Protocol):
@@ -224,9 +243,14 @@ def parse_number(text: str, name: str) -> int:
         ConfigError: there is none.
     """
     if not (text.isascii() and text.isdecimal() and len(text) <= _MOST_DIGITS):
-        message = translate("{text!r} is no {name} of this journal.", text=text[:80], name=name)
-        raise ConfigError(message, hint=translate("Use one that it returned, or none, to start anew."))
+        raise foreign_text(text, name)
     return int(text)
+
+
+def foreign_text(text: str, name: str) -> ConfigError:
+    """The text is no cursor or position of this journal, which is called `name`."""
+    message = translate("{text!r} is no {name} of this journal.", text=text[:80], name=name)
+    return ConfigError(message, hint=translate("Use one that it returned, or none, to start anew."))
 
 
 _ALL = 10_000_000

@@ -21,7 +21,8 @@ VERSION: Final = 1
 INDEXED_KINDS = ("run_started", "action_requested", "observed", "model_erred", "reply_rejected", "finished")
 """The kinds of events that have a part in a document."""
 
-_MOST_CHARS = 50_000  # of each part of a document: long texts are found by their beginning
+MOST_CHARS: Final = 50_000
+"""Of each part of a document: long texts are found by their beginning."""
 
 _TABLES = f"""
 CREATE TABLE about (key TEXT PRIMARY KEY, value TEXT NOT NULL) WITHOUT ROWID;
@@ -79,7 +80,7 @@ class SearchIndex:
         self.remove([run_id])
         self.connection.execute("DELETE FROM run_words WHERE rowid = ?", (number,))
         self.connection.execute("INSERT OR REPLACE INTO document VALUES (?, ?)", (number, run_id))
-        words = [" ".join(index_terms(part[:_MOST_CHARS])) for part in document]
+        words = [" ".join(index_terms(part[:MOST_CHARS])) for part in document]
         self.connection.execute(
             "INSERT INTO run_words (rowid, task, answer, tools, errors) VALUES (?, ?, ?, ?, ?)", (number, *words)
         )
@@ -157,7 +158,7 @@ class _Part:
 
     def add(self, *texts: Any) -> None:
         for text in texts:
-            if isinstance(text, str) and text and text not in self._texts and self._chars < _MOST_CHARS:
+            if isinstance(text, str) and text and text not in self._texts and self._chars < MOST_CHARS:
                 self._texts[text] = None
                 self._chars += len(text)
 

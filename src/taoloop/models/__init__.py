@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING
 from taoloop.lazy_exports import lazy_exports
 
 if TYPE_CHECKING:
+    from taoloop.core.attachments.files import File as File, FileInfo as FileInfo
     from taoloop.core.effects import ModelRequest as ModelRequest
     from taoloop.core.images import Image as Image, ImageInfo as ImageInfo
     from taoloop.core.message import (
@@ -30,6 +31,7 @@ if TYPE_CHECKING:
     from taoloop.models.function import FunctionModel as FunctionModel, ModelFunction as ModelFunction
     from taoloop.models.offline.planner import OfflineModel as OfflineModel
     from taoloop.models.openai import OpenAIModel as OpenAIModel
+    from taoloop.models.openai_responses import OpenAIResponsesModel as OpenAIResponsesModel
     from taoloop.models.prices import Price as Price
     from taoloop.models.providers import Endpoint as Endpoint
     from taoloop.models.rate_limit import RateLimited as RateLimited
@@ -44,6 +46,7 @@ __getattr__, __dir__, __all__ = lazy_exports(
     globals(),
     {
         "taoloop.core.effects": "ModelRequest",
+        "taoloop.core.attachments.files": "File FileInfo",
         "taoloop.core.images": "Image ImageInfo",
         "taoloop.core.message": "Delta Message ModelReply ToolCallText Usage",
         "taoloop.models.anthropic": "AnthropicModel",
@@ -52,6 +55,7 @@ __getattr__, __dir__, __all__ = lazy_exports(
         "taoloop.models.function": "FunctionModel ModelFunction",
         "taoloop.models.offline.planner": "OfflineModel",
         "taoloop.models.openai": "OpenAIModel",
+        "taoloop.models.openai_responses": "OpenAIResponsesModel",
         "taoloop.models.prices": "Price",
         "taoloop.models.providers": "Endpoint",
         "taoloop.models.rate_limit": "RateLimited",

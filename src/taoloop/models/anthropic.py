@@ -10,6 +10,7 @@ from typing import Any
 
 from pydantic_core import from_json, to_json
 
+from taoloop.core.attachments.files import AttachmentInfo
 from taoloop.core.cards.tool_card import ToolCard
 from taoloop.core.effects import ModelRequest
 from taoloop.core.images import ImageInfo
@@ -18,7 +19,7 @@ from taoloop.dialects.prompt import describe
 from taoloop.errors import ModelContentRefused, ModelRequestRefused
 from taoloop.models.base import DeltaListener
 from taoloop.models.http.errors import make_error, read_error
-from taoloop.models.http.provider_model import ProviderModel, ReplyStream, chosen_tool
+from taoloop.models.http.provider_model import ProviderModel, ReplyStream, Sent, chosen_tool
 from taoloop.models.http.reply_builder import ToolNameMap, parse_json, text_or_empty, token_count
 from taoloop.models.http.transport import HttpTarget
 
@@ -144,12 +145,12 @@ _INVALID_ID_CHARS = re.compile(r"[^a-zA-Z0-9_-]")
 _OPENING = "(The conversation begins.)"
 
 
-SplitImages = Callable[[Message], tuple[list[tuple[ImageInfo, str]], str]]
-"""The images of a message that are sent, with their base64, and a text about the others."""
+SplitAttachments = Callable[[Message], tuple[list[Sent], str]]
+"""The images and PDFs of a message that are sent, with their base64, and a text about the others."""
 
 
 def convert_messages(
-    messages: Sequence[Message], names: ToolNameMap, split_images: SplitImages = lambda _: ([], "")
+    messages: Sequence[Message], names: ToolNameMap, split: SplitAttachments = lambda _: ([], "")
 ) -> tuple[str, list[dict[str, Any]]]:
     """The system prompt, and the other messages as turns of user and assistant, the last block marked for caching.
 
@@ -164,10 +165,10 @@ def convert_messages(
         role = "assistant" if message.role == "assistant" else "user"
         if not converted and role == "assistant":
             converted.append({"role": "user", "content": [_text(_OPENING)]})
-        if message.images:
-            images, note = split_images(message)
+        if message.images or message.files:
+            attachments, note = split(message)
             noted = replace(message, content=f"{message.content}\n{note}") if note else message
-            blocks = _blocks(noted, names, images)
+            blocks = _blocks(noted, names, attachments)
         else:
             blocks = _blocks(message, names)
         if converted and converted[-1]["role"] == role:
@@ -180,24 +181,31 @@ def convert_messages(
     return "\n\n".join(system), converted
 
 
-def _blocks(message: Message, names: ToolNameMap, images: Sequence[tuple[ImageInfo, str]] = ()) -> list[dict[str, Any]]:
+def _blocks(message: Message, names: ToolNameMap, attachments: Sequence[Sent] = ()) -> list[dict[str, Any]]:
     content = message.content
-    image_blocks = [
-        {"type": "image", "source": {"type": "base64", "media_type": image.media_type, "data": body}}
-        for image, body in images
-    ]
+    attached = [_attachment(info, body) for info, body in attachments]
     if message.role == "tool":
         result: dict[str, Any] = {"type": "tool_result", "tool_use_id": _id(message.tool_call_id)}
-        if content.strip() or images:
-            result["content"] = [*([_text(content)] if content.strip() else []), *image_blocks]
+        if content.strip() or attached:
+            result["content"] = [*([_text(content)] if content.strip() else []), *attached]
         return [result]
     if message.role == "assistant":
         content = content.rstrip()
-    blocks = [*([_text(content)] if content.strip() else []), *image_blocks]
+    blocks = [*([_text(content)] if content.strip() else []), *attached]
     return blocks + [
         {"type": "tool_use", "id": _id(call.id), "name": names.outgoing(call.name), "input": _input(call)}
         for call in message.tool_calls
     ]
+
+
+def _attachment(info: AttachmentInfo, body: str | None) -> dict[str, Any]:
+    """An image or a PDF as a block."""
+    if isinstance(info, ImageInfo) and info.url:
+        return {"type": "image", "source": {"type": "url", "url": info.url}}
+    source = {"type": "base64", "media_type": info.media_type, "data": body}
+    if isinstance(info, ImageInfo):
+        return {"type": "image", "source": source}
+    return {"type": "document", "source": source, "title": info.file_name}
 
 
 def _text(text: str) -> dict[str, Any]:
@@ -244,6 +252,11 @@ class AnthropicModel(ProviderModel):
     max_image_chars = 5 * 1024 * 1024
     max_image_side = 8_000
 
+    @property
+    def takes_pdf(self) -> bool:
+        """Its API takes PDFs, for the models from Claude 3.5 on."""
+        return re.search(r"claude-3-(?!5|7)", self.endpoint.model) is None
+
     def _target(self) -> HttpTarget:
         from taoloop.models.http.sdk_request import anthropic_target  # noqa: PLC0415  # only needed for a call
 
@@ -257,7 +270,7 @@ class AnthropicModel(ProviderModel):
                 f"Anthropic has no setting {missing[0]!r}.",
                 hint="Take it out of model_settings, or give what its API has as extra_body.",
             )
-        system, messages = convert_messages(request.messages, names, partial(self.split_images, request))
+        system, messages = convert_messages(request.messages, names, partial(self.split_attachments, request))
         return {
             "model": self.endpoint.model,
             "max_tokens": request.max_output_tokens or DEFAULT_MAX_TOKENS,

@@ -21,7 +21,9 @@ class Model(Protocol):
 
     A model may have an attribute `is_language_model`. If it is True, a language model answers, which can be asked what
     a task calls for (`Policy(pin="auto")`); a script cannot. If its attribute `sees_images` is True, requests come with
-    the bytes of their images (`ModelRequest.image_data`).
+    the bytes of their images (`ModelRequest.image_data`), and with those of PDFs if its attribute `reads_pdf` is True.
+    If `reads_prompts` is False, its replies do not follow from what it reads, such as those of a script: then a run
+    gives it images that it does not see.
     """
 
     @property
@@ -123,6 +125,16 @@ class WrappedModel:
         """Whether the wrapped model sees images."""
         return sees_images(self._model)
 
+    @property
+    def reads_pdf(self) -> bool:
+        """Whether the wrapped model reads PDFs."""
+        return reads_pdf(self._model)
+
+    @property
+    def reads_prompts(self) -> bool:
+        """Whether the replies of the wrapped model follow from what it reads."""
+        return reads_prompts(self._model)
+
     async def complete(self, request: ModelRequest) -> ModelReply:
         """The reply of the wrapped model.
 
@@ -152,3 +164,13 @@ def is_language_model(model: object) -> bool:
 def sees_images(model: object) -> bool:
     """Whether a model declares that it sees images; by default it sees none."""
     return getattr(model, "sees_images", False) is True
+
+
+def reads_pdf(model: object) -> bool:
+    """Whether a model declares that it reads PDF files; by default it reads none."""
+    return getattr(model, "reads_pdf", False) is True
+
+
+def reads_prompts(model: object) -> bool:
+    """Whether the replies of a model follow from what it reads, as they do by default."""
+    return getattr(model, "reads_prompts", True) is not False

@@ -25,7 +25,7 @@ from taoloop.errors import (
     ModelTimeout,
     ModelUnavailable,
 )
-from taoloop.models.base import Model, is_language_model, sees_images
+from taoloop.models.base import Model, is_language_model, reads_pdf, sees_images
 from taoloop.models.retry import RestartingStream, combine_errors, complete_within
 from taoloop.models.settings import REAL_PACE, Pace
 
@@ -132,6 +132,11 @@ class Balanced:
     def sees_images(self) -> bool:
         """Whether the first model sees images: all of them are the same."""
         return sees_images(self._breakers[0].model)
+
+    @property
+    def reads_pdf(self) -> bool:
+        """Whether the first model reads PDFs: all of them are the same."""
+        return reads_pdf(self._breakers[0].model)
 
     @property
     def health(self) -> tuple[EndpointHealth, ...]:

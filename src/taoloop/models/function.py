@@ -39,7 +39,7 @@ class FunctionModel:
             text = mark("The function {name!r} does not take a task and a trace.")
             raise ConfigError(translate(text, name=_name(function)), hint=hint)
         self._function, self.dialect = function, dialect
-        self.spec = f"function:{_name(function)}"
+        self.spec, self.reads_prompts = f"function:{_name(function)}", False
 
     async def complete(self, request: ModelRequest) -> ModelReply:
         """The reply of the function for this point of the run."""
@@ -47,6 +47,12 @@ class FunctionModel:
         if inspect.isawaitable(reply):
             reply = await reply
         made = reply_from(reply, request.turn + 1, self.spec)
+        if made.tool_calls and not request.native:
+            text = mark(
+                "The function {name!r} returned tool_calls, which the dialect {dialect!r} does not read: give "
+                'FunctionModel({name}, dialect="native").'
+            )
+            raise ConfigError(translate(text, name=_name(self._function), dialect=request.dialect))
         if request.on_delta is not None:
             for delta in pieces(made):
                 request.on_delta(delta)

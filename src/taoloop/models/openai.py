@@ -2,21 +2,24 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Mapping, Sequence
 from typing import Any
 
 from pydantic_core import to_json
 
+from taoloop.core.attachments.files import AttachmentInfo
 from taoloop.core.cards.tool_card import ToolCard
 from taoloop.core.effects import ModelRequest
 from taoloop.core.images import ImageInfo
 from taoloop.core.message import Message, ModelReply, Usage
+from taoloop.core.text import lazy_pattern
 from taoloop.dialects.prompt import describe
 from taoloop.dialects.texts import TEXTS
 from taoloop.errors import ModelContentRefused
 from taoloop.models.base import DeltaListener
 from taoloop.models.http.errors import make_error, read_error
-from taoloop.models.http.provider_model import ProviderModel, ReplyStream, chosen_tool
+from taoloop.models.http.provider_model import ProviderModel, ReplyStream, Sent, chosen_tool
 from taoloop.models.http.reply_builder import ToolNameMap, parse_json, text_or_empty, token_count
 from taoloop.models.http.transport import HttpTarget
 
@@ -148,6 +151,9 @@ def _arguments(arguments: object) -> str:
     return "" if arguments is None else to_json(arguments).decode()
 
 
+_OF_OPENAI = lazy_pattern(r"(?:gpt|chatgpt|ft:gpt|o\d)\b", re.IGNORECASE)
+
+
 class OpenAIModel(ProviderModel):
     """A chat model behind an OpenAI-compatible address.
 
@@ -158,6 +164,11 @@ class OpenAIModel(ProviderModel):
         from taoloop.models.http.sdk_request import openai_target  # noqa: PLC0415  # only needed for a call
 
         return openai_target(self.endpoint)
+
+    @property
+    def takes_pdf(self) -> bool:
+        """OpenAI's models take PDFs as `file` parts; other servers with such an address rarely do."""
+        return self.endpoint.provider == "openai" and _OF_OPENAI.match(self.endpoint.model) is not None
 
     def _body(self, request: ModelRequest, names: ToolNameMap, *, streamed: bool) -> dict[str, Any]:
         tools, closing = self._tools(request, names)
@@ -181,25 +192,25 @@ class OpenAIModel(ProviderModel):
         }
 
     def _messages(self, request: ModelRequest, names: ToolNameMap) -> list[dict[str, Any]]:
-        """The messages. Tool messages hold no images, so those of their results follow in a message of the user.
+        """The messages. Tool messages hold texts only, so images and PDFs of results follow in a message of the user.
 
         It comes behind the last result of a turn, because nothing may stand between them.
         """
         bodies: list[dict[str, Any]] = []
-        of_tools: list[tuple[ImageInfo, str]] = []
+        of_tools: list[Sent] = []
         for message in request.messages:
             if of_tools and message.role != "tool":
-                bodies.append(_tool_images(of_tools, request))
+                bodies.append(_tool_attachments(of_tools, request))
                 of_tools = []
             body = _message(message, names)
-            if message.images:
-                sent, note = self.split_images(request, message)
+            if message.images or message.files:
+                sent, note = self.split_attachments(request, message)
                 content = f"{message.content}\n{note}" if note else message.content
                 is_result = message.role == "tool"
-                body["content"] = content if is_result or not sent else _parts_with_images(content, sent)
+                body["content"] = content if is_result or not sent else _parts_with(content, sent)
                 of_tools += sent if is_result else []
             bodies.append(body)
-        return [*bodies, _tool_images(of_tools, request)] if of_tools else bodies
+        return [*bodies, _tool_attachments(of_tools, request)] if of_tools else bodies
 
     def _tool(self, card: ToolCard, names: ToolNameMap, language: str) -> dict[str, Any]:
         return {
@@ -257,26 +268,36 @@ def _closed(schema: Any) -> Any:
     return closed
 
 
-def _response_format(schema: Mapping[str, Any] | None) -> dict[str, Any] | None:
-    if schema is None:
-        return None
+def response_schema(schema: Mapping[str, Any]) -> dict[str, Any]:
+    """A schema for replies as OpenAI's APIs take it: with a name, and strict where it can be."""
     closed = _closed(schema)
     if _is_strict(closed):
         schema = closed
-    return {"type": "json_schema", "json_schema": {"name": "reply", "schema": schema, "strict": _is_strict(schema)}}
+    return {"name": "reply", "schema": schema, "strict": _is_strict(schema)}
 
 
-def _tool_images(images: Sequence[tuple[ImageInfo, str]], request: ModelRequest) -> dict[str, Any]:
-    """The message with the images of the tool results before it."""
-    refs = ", ".join(image.ref for image, _ in images)
+def _response_format(schema: Mapping[str, Any] | None) -> dict[str, Any] | None:
+    return None if schema is None else {"type": "json_schema", "json_schema": response_schema(schema)}
+
+
+def _tool_attachments(attachments: Sequence[Sent], request: ModelRequest) -> dict[str, Any]:
+    """The message with the images and PDFs of the tool results before it."""
+    refs = ", ".join(info.ref for info, _ in attachments)
     text = TEXTS.text(request.trace.agent.language, "tool_images", refs=refs)
-    return {"role": "user", "content": _parts_with_images(text, images)}
+    return {"role": "user", "content": _parts_with(text, attachments)}
 
 
-def _parts_with_images(text: str, images: Sequence[tuple[ImageInfo, str]]) -> list[dict[str, Any]]:
-    """A content of parts: the text, and each image as a data URI (RFC 2397)."""
-    urls = (f"data:{image.media_type};base64,{body}" for image, body in images)
-    return [{"type": "text", "text": text}, *({"type": "image_url", "image_url": {"url": url}} for url in urls)]
+def _parts_with(text: str, attachments: Sequence[Sent]) -> list[dict[str, Any]]:
+    """A content of parts: the text, each image by its URL or as a data URI (RFC 2397), and each PDF as a file."""
+    return [{"type": "text", "text": text}, *(_part(info, body) for info, body in attachments)]
+
+
+def _part(info: AttachmentInfo, body: str | None) -> dict[str, Any]:
+    if isinstance(info, ImageInfo):
+        url = info.url or f"data:{info.media_type};base64,{body}"
+        return {"type": "image_url", "image_url": {"url": url}}
+    data = f"data:{info.media_type};base64,{body}"
+    return {"type": "file", "file": {"filename": info.file_name, "file_data": data}}
 
 
 def _message(message: Message, names: ToolNameMap) -> dict[str, Any]:

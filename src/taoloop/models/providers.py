@@ -116,7 +116,7 @@ PROVIDERS: dict[str, Provider] = {
     )
 }
 
-ALIASES = {"qwen": "dashscope"}
+ALIASES = {"qwen": "dashscope", "openai-responses": "openai"}
 """Other names under which a provider is known."""
 
 GENERAL_KEY_VAR = "AI_PROVIDER_API_KEY"

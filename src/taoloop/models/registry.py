@@ -17,7 +17,8 @@ Env = Mapping[str, str]
 OFFLINE = "offline"
 
 _LOCAL = (OFFLINE, "scripted", "replay")
-_KINDS = (*_LOCAL, "openai", "anthropic", "azure", "deepseek", "dashscope", "qwen", "ollama", "vllm", "llamacpp")
+_HOSTED = ("openai", "openai-responses", "anthropic", "azure", "deepseek", "dashscope", "qwen")
+_KINDS = (*_LOCAL, *_HOSTED, "ollama", "vllm", "llamacpp")
 
 
 def resolve_model(spec: str | None, env: Env | None = None) -> Model:
@@ -120,6 +121,10 @@ def _make_model(kind: str, name: str, env: Env) -> Model:
             from taoloop.models.anthropic import AnthropicModel  # noqa: PLC0415  # for this kind only
 
             return AnthropicModel.from_env(kind, name, env)
+        case "openai-responses":
+            from taoloop.models.openai_responses import OpenAIResponsesModel  # noqa: PLC0415  # for this kind only
+
+            return OpenAIResponsesModel.from_env("openai", name, env)
         case _:
             from taoloop.models.openai import OpenAIModel  # noqa: PLC0415  # for this kind only
 

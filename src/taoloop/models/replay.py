@@ -57,10 +57,11 @@ class ReplayModel:
         spec: `replay`, or `replay:FILE`.
         dialect: The dialect of the recorded run.
         is_language_model: Whether the recorded run asked its model what the task calls for: then it is asked again.
+        reads_prompts: Never: the replies come in their order.
     """
 
     def __init__(self, facts: Iterable[Fact], *, spec: str = "replay") -> None:
-        self.spec, self.dialect, self.is_language_model = spec, "native", False
+        self.spec, self.dialect, self.is_language_model, self.reads_prompts = spec, "native", False, False
         self._replies: list[ModelReplied | ModelErred] = []
         for fact in facts:
             if isinstance(fact, RunStarted):

@@ -22,7 +22,15 @@ from taoloop.errors import (
     ReplayDiverged,
     ScriptExhausted,
 )
-from taoloop.models.base import DeltaFanout, Model, WrappedModel, is_language_model, sees_images
+from taoloop.models.base import (
+    DeltaFanout,
+    Model,
+    WrappedModel,
+    is_language_model,
+    reads_pdf,
+    reads_prompts,
+    sees_images,
+)
 from taoloop.models.settings import REAL_PACE, Pace, Retry
 
 _LOG = logging.getLogger("taoloop")
@@ -182,6 +190,16 @@ class Fallback:
     def sees_images(self) -> bool:
         """Whether any model sees images; a request describes them to the others."""
         return any(map(sees_images, self._models))
+
+    @property
+    def reads_pdf(self) -> bool:
+        """Whether any model reads PDFs; the others are told that there is one."""
+        return any(map(reads_pdf, self._models))
+
+    @property
+    def reads_prompts(self) -> bool:
+        """Whether the replies of any model follow from what it reads."""
+        return any(map(reads_prompts, self._models))
 
     async def complete(self, request: ModelRequest) -> ModelReply:
         """The reply of the first model that gives one.

@@ -43,7 +43,7 @@ class ScriptedModel:
             text = mark("The script {spec!r} is {kind}, not a list of replies.")
             raise ConfigError(translate(text, spec=spec, kind=_kind(replies)), hint=hint)
         self._replies = tuple(reply_from(reply, number, spec) for number, reply in enumerate(replies, 1))
-        self.spec, self._strict = spec, strict
+        self.spec, self.reads_prompts, self._strict = spec, False, strict
 
     @classmethod
     def from_file(cls, path: Path | str) -> ScriptedModel:

@@ -298,14 +298,12 @@ class Provenance:
         if requested is None:
             return  # it was not run: the text is our own
         card = self._cards.get(requested.tool)
-        if (requested.tool, requested.rule) == (MAKE_PLAN, PLAN_RULE) or is_discovery_tool(card):
-            return  # it describes the run's own tools, as the prompt does, or counts the steps of its plan
+        if _is_own_text(requested, card):
+            return
         if fact.ok and fact.error is None and is_approved_content(requested, card):
             for text in texts_within(fact.output):  # exactly what was approved, whatever the model has read
                 self._add_words(text, by_operator=True)
             return
-        if is_todo_card(card):
-            return  # it counts what the model wrote itself
         if is_trusted_output(requested, self._policy) and not is_question(card):
             if not self.tainted:  # a trusted tool that gets untrusted text may return it
                 self._unread_lookups.append(fact.output)
@@ -315,7 +313,7 @@ class Provenance:
         if not all(map(names_nothing, terms)) and self._is_quoted(Call(tool=requested.tool, args=requested.args)):
             for kinds in fields:
                 self._collect_ids(fact.output, kinds, terms)
-        if self._policy.observations == "shown" or reader_answer(requested, fact) is not None:
+        if is_untrusted_output(requested, fact, card, self._policy):
             self._taint(f"{requested.tool} ({fact.call_id})")
 
     def _id_fields(self, requested: ActionRequested) -> Iterator[Mapping[str, str]]:
@@ -528,6 +526,20 @@ def sources_of(trace: Trace, policy: Policy | None = None) -> Provenance:
     if policy is None or policy is own or policy.version == own.version:
         return trace.view("sources", lambda: Provenance(own))
     return trace.view(f"sources/{policy.version}", lambda: Provenance(policy))
+
+
+def is_untrusted_output(requested: ActionRequested, observed: Observed, card: ToolCard | None, policy: Policy) -> bool:
+    """Whether what a call returned was shown to the model and taints its run, unless it is an answer of the user."""
+    is_approved = observed.ok and observed.error is None and is_approved_content(requested, card)
+    is_trusted = is_trusted_output(requested, policy) and not is_question(card)
+    is_shown = policy.observations == "shown" or reader_answer(requested, observed) is not None
+    return is_shown and not (is_approved or is_trusted or _is_own_text(requested, card))
+
+
+def _is_own_text(requested: ActionRequested, card: ToolCard | None) -> bool:
+    """Whether an output describes the run's own tools, as the prompt does, or counts what the model itself wrote."""
+    is_plan = (requested.tool, requested.rule) == (MAKE_PLAN, PLAN_RULE)
+    return is_plan or is_discovery_tool(card) or is_todo_card(card)
 
 
 def started_authority(started: RunStarted, policy: Policy | None = None) -> TaskAuthority:

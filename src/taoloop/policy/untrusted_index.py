@@ -58,7 +58,7 @@ class UntrustedIndex:
 
         The call is None for an output of another run, which the task or the conversation quotes.
         """
-        phrase = normalise_text(f"{value:.15g}" if isinstance(value, float) else str(value))
+        phrase = _phrase_of(value)
         if (location := self._find_phrase(phrase, re.compile(re.escape(phrase)))) is not None:
             return location
         for number in _spellings(value):
@@ -116,6 +116,43 @@ class UntrustedIndex:
         if index not in self._plain:
             self._plain[index] = normalise_text(_output_text(self._outputs[index]))
         return self._plain[index]
+
+
+class ValueSearch:
+    """Which of some values an output has: for whoever looks through many outputs without keeping them.
+
+    It may name a value that only stands there as a part of another one, and misses none that `UntrustedIndex` finds.
+    """
+
+    def __init__(self) -> None:
+        self._forms: dict[str, tuple[str, list[str]]] = {}  # by phrase: its longest word, and its other spellings
+
+    def add(self, value: Any) -> str | None:
+        """Search for a plain value, too; returns the name for it, None where there is nothing to search for."""
+        if value is None or value == "" or isinstance(value, bool):
+            return None
+        phrase = _phrase_of(value)
+        if (word := max(atoms(phrase), key=len, default="")) == "":
+            return None
+        self._forms[phrase] = (word, _spellings(value))
+        return phrase
+
+    def values_in(self, observed: Observed) -> list[str]:
+        """The names of the values that an output may have."""
+        text = _output_text(observed)
+        folded, plain, names = _folded(text), "", []
+        for phrase, (word, spellings) in self._forms.items():
+            is_there = any(spelling in folded for spelling in spellings)
+            if not is_there and word in folded:
+                plain = plain or normalise_text(text)
+                is_there = phrase in plain
+            if is_there:
+                names.append(phrase)
+        return names
+
+
+def _phrase_of(value: Any) -> str:
+    return normalise_text(f"{value:.15g}" if isinstance(value, float) else str(value))
 
 
 def _quoted_outputs(started: RunStarted) -> list[str]:

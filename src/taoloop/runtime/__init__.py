@@ -47,8 +47,14 @@ if TYPE_CHECKING:
         Settling as Settling,
     )
     from taoloop.runtime.chat import Chat as Chat
+    from taoloop.runtime.engine.attachment_sources import (
+        AttachmentSource as AttachmentSource,
+        ImageSource as ImageSource,
+        Task as Task,
+        load_attachment as load_attachment,
+    )
     from taoloop.runtime.engine.clock import Clock as Clock
-    from taoloop.runtime.engine.run_artifacts import Describer as Describer, ImageSource as ImageSource
+    from taoloop.runtime.engine.run_artifacts import Describer as Describer
     from taoloop.runtime.handoff import link_handoffs as link_handoffs
     from taoloop.runtime.runner import Listener as Listener
     from taoloop.runtime.subagent import AgentTool as AgentTool, agent_tool as agent_tool
@@ -74,7 +80,8 @@ __getattr__, __dir__, __all__ = lazy_exports(
         "taoloop.runtime.approvals.request": "ApprovalAnswer ApprovalRequest Approver Settling",
         "taoloop.runtime.chat": "Chat",
         "taoloop.runtime.engine.clock": "Clock",
-        "taoloop.runtime.engine.run_artifacts": "Describer ImageSource",
+        "taoloop.runtime.engine.attachment_sources": "AttachmentSource ImageSource Task load_attachment",
+        "taoloop.runtime.engine.run_artifacts": "Describer",
         "taoloop.runtime.handoff": "link_handoffs",
         "taoloop.runtime.runner": "Listener",
         "taoloop.runtime.subagent": "AgentTool agent_tool",

@@ -33,7 +33,7 @@ if TYPE_CHECKING:
     from taoloop.runtime.approvals.request import Approver
     from taoloop.runtime.bound_agent import BoundAgent
     from taoloop.runtime.chat import Chat
-    from taoloop.runtime.engine.run_artifacts import ImageSource
+    from taoloop.runtime.engine.attachment_sources import AttachmentSource, Task
     from taoloop.runtime.fleet.engine import Engine
     from taoloop.runtime.live.run_handle import RunHandle
     from taoloop.runtime.live.run_stream import RunStream
@@ -50,11 +50,11 @@ if TYPE_CHECKING:
 else:
     _TYPES = {
         "core": "AnyEvent Delta Message",
-        "journals": "Journal",
+        "journals": "Journal PostgresAddress",
         "models": "DeltaListener",
         "tools": "LoadProblem Tool Toolbox",
     }
-    _TYPES["runtime"] = "Approver ImageSource Listener Recovered UndoResult"
+    _TYPES["runtime"] = "Approver AttachmentSource Listener Recovered Task UndoResult"
     _TYPES["runtime.run_options"] = "ResumeOptions RunOptions StreamedResumeOptions StreamedRunOptions SubmitOptions"
     _TYPES["runtime.fleet.engine"] = "Engine"
     Chat, Result = LazyGeneric("runtime.chat", "Chat"), LazyGeneric("core.views.transcript", "Result")
@@ -77,7 +77,7 @@ class Agent(AgentSettings[Deps, Output]):
 
     async def run(
         self,
-        task: str,
+        task: Task,
         *,
         deps: Deps | None = None,
         max_steps: int | None = None,
@@ -87,7 +87,7 @@ class Agent(AgentSettings[Deps, Output]):
         after: str | None = None,
         run_id: str | None = None,
         parent: str | None = None,
-        images: Sequence[ImageSource] = (),
+        images: Sequence[AttachmentSource] = (),
         user: str = "",
         session: str = "",
         lessons_from: Sequence[str] = (),
@@ -102,8 +102,8 @@ class Agent(AgentSettings[Deps, Output]):
         None: those of `make_deps`. `max_steps` and `limits` replace the agent's own; `allow` names the only tools that
         it may call; `verbose` prints each step; `on_event` is called with every event once the journal has it,
         `on_delta` with each piece of a reply. A cancellation ends the run as `stopped`, and is raised again.
-        `images` belong to the task: each the path of a PNG, JPEG, GIF or WebP file, its bytes, or an `Image`; together
-        at most 20 with 20 MB. What is to be read in them authorises nothing: policies go by the words of the task.
+        `task` is a text, or a list of texts, `Image`s, `File`s (PDF, text) and `Path`s. `images` are more: each
+        a path, bytes, or an object; at most 20 with 20 MB. Nothing in them authorises anything: the task's words do.
         `user` is the person for whom the run is and whose logins tools use; empty: whoever uses this machine.
         `started_by` is who asks for it and how that is known, such as `os_user:ann`: that person's answers to questions
         of the model count as words of the task. Empty: those that the program vouches for (`ApprovalAnswer`).
@@ -113,7 +113,7 @@ class Agent(AgentSettings[Deps, Output]):
         `lessons_from` are attempts whose lessons this run reads, as untrusted advice (`taoloop.runtime.lessons`).
 
         Raises:
-            ConfigError, ImageError: something about the agent or an option is wrong; no run was started.
+            ConfigError, ImageError, FileError: something about the agent or an option is wrong; no run was started.
             RunNotFound, RunNotAnswered: `after` (or `lessons_from`) names no run, or one without an answer.
             JournalError, ScriptUnused: the journal cannot keep the trace; its scripted model has replies left.
         """
@@ -189,7 +189,7 @@ class Agent(AgentSettings[Deps, Output]):
 
     async def submit(
         self,
-        task: str,
+        task: Task,
         *,
         queue: str = DEFAULT_QUEUE,
         priority: int = DEFAULT_PRIORITY,
@@ -214,6 +214,51 @@ class Agent(AgentSettings[Deps, Output]):
 
         submission = Submission(queue=queue, priority=priority, tenant=tenant, not_before=not_before)
         return await submit_run(self, RunInput(task=task, **options), submission, engine=engine)
+
+    async def run_once(
+        self,
+        task: Task,
+        *,
+        run_id: str,
+        deps: Deps | None = None,
+        max_steps: int | None = None,
+        limits: Limits | None = None,
+        user: str = "",
+        on_event: Listener | None = None,
+        on_delta: DeltaListener | None = None,
+    ) -> Result[Output]:
+        """Have the run `run_id` done, however often this is called: begin it, resume it, or return its result.
+
+        For jobs that are repeated after a crash, with an id that follows from the work (`invoice-4711`). The options
+        are those of `run` and, where the run has begun, of `resume`. A run that is completed is not made again, and
+        none of its calls is; one that waits for a person and has no answer is returned as `waiting`.
+
+        Raises:
+            RunExists: the run with this id has another task.
+            RunHeld: a process is at work on it.
+            ConfigError, UnknownName, JournalError: as `run` and `resume`.
+        """
+        from taoloop.runtime.after.run_once import begun_run  # noqa: PLC0415  # loads the runtime
+
+        bound = self._bound_agent
+        async with bound.open_journal() as journal:
+            trace = await begun_run(bound, journal, run_id, task)
+            if trace is None:
+                return await self.run(
+                    task,
+                    run_id=run_id,
+                    deps=deps,
+                    max_steps=max_steps,
+                    limits=limits,
+                    user=user,
+                    on_event=on_event,
+                    on_delta=on_delta,
+                )
+            if trace.is_over:
+                return bound.result_of(trace)
+            return await self.resume(
+                run_id, deps=deps, max_steps=max_steps, limits=limits, on_event=on_event, on_delta=on_delta
+            )
 
     async def learn_from(self, run_id: str, why: str, *, by: str = "user") -> Result[Output]:
         """Have a lesson written of a completed run whose answer is wrong, for the next attempt at the same task.
@@ -381,7 +426,7 @@ class Agent(AgentSettings[Deps, Output]):
 
         return handoff_tools(self)
 
-    def run_sync(self, task: str, *, deps: Deps | None = None, **options: Unpack[RunOptions]) -> Result[Output]:
+    def run_sync(self, task: Task, *, deps: Deps | None = None, **options: Unpack[RunOptions]) -> Result[Output]:
         """`run` for code that is not async; works inside a running loop too (a notebook), in a thread of its own."""
         return run_sync(lambda: self._in_own_loop(self.run(task, deps=deps, **options)))
 
@@ -392,7 +437,7 @@ class Agent(AgentSettings[Deps, Output]):
     @overload
     def stream(
         self,
-        task: str,
+        task: Task,
         *,
         deps: Deps | None = None,
         deltas: Literal[False] = False,
@@ -400,10 +445,10 @@ class Agent(AgentSettings[Deps, Output]):
     ) -> RunStream[Output, AnyEvent]: ...
     @overload
     def stream(
-        self, task: str, *, deps: Deps | None = None, deltas: Literal[True], **options: Unpack[StreamedRunOptions]
+        self, task: Task, *, deps: Deps | None = None, deltas: Literal[True], **options: Unpack[StreamedRunOptions]
     ) -> RunStream[Output, AnyEvent | Delta]: ...
     def stream(
-        self, task: str, *, deps: Deps | None = None, deltas: bool = False, **options: Unpack[StreamedRunOptions]
+        self, task: Task, *, deps: Deps | None = None, deltas: bool = False, **options: Unpack[StreamedRunOptions]
     ) -> RunStream[Output, Any]:
         """A run as a stream: its events as they happen, or the text of its answer, and its result at the end.
 
@@ -449,7 +494,7 @@ class Agent(AgentSettings[Deps, Output]):
 
         return RunStream(run_id, self._bound_agent, drive, deltas=deltas, on_delta=listener)
 
-    def start(self, task: str, *, deps: Deps | None = None, **options: Unpack[RunOptions]) -> RunHandle[Output]:
+    def start(self, task: Task, *, deps: Deps | None = None, **options: Unpack[RunOptions]) -> RunHandle[Output]:
         """Start a run in the background of this event loop, and return a handle for it at once.
 
         The run goes on while the program does other work, and as long as the loop runs: where that ends earlier, it is

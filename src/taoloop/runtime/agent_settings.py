@@ -27,6 +27,7 @@ from taoloop.runtime.engine.clock import Clock, SystemClock
 
 if TYPE_CHECKING:
     from taoloop.journals.base import Journal
+    from taoloop.journals.postgres.address import PostgresAddress
     from taoloop.models.base import Model
     from taoloop.models.function import ModelFunction
     from taoloop.models.prices import Price
@@ -40,7 +41,7 @@ if TYPE_CHECKING:
     from taoloop.tools.tool import RunContext, Tool
     from taoloop.tools.toolbox import ToolFolder
 else:
-    _TYPES = {"journals": "Journal", "models": "Model ModelFunction Price Reply", "policy": "CodeRule"}
+    _TYPES = {"journals": "Journal PostgresAddress", "models": "Model ModelFunction Price Reply", "policy": "CodeRule"}
     RunContext, Hooks = LazyGeneric("tools.tool", "RunContext"), LazyGeneric("runtime.engine.hooks", "Hooks")
     globals().update(
         lazy_types(
@@ -309,9 +310,9 @@ class AgentSettings(Generic[Deps, Output]):
     prompts: str | Path | Mapping[str, str] | None = None
     """A folder of prompt files, or texts by name, that replace those that come with the package."""
 
-    journal: Journal | str | Path | None = None
-    """What keeps the traces: a `Journal`, or the path of an SQLite file. None keeps the last 256 runs in memory, lost
-    with the process."""
+    journal: Journal | str | Path | PostgresAddress | None = None
+    """What keeps the traces: a `Journal`, the path of an SQLite file, or the address of a PostgreSQL database
+    (`postgresql://…`). None keeps the last 256 runs in memory, lost with the process."""
 
     owns: Sequence[object] = ()
     """What `close()` closes with the agent, the last one first: journals, models, clients, whatever has `close()` or
@@ -356,8 +357,11 @@ class AgentSettings(Generic[Deps, Output]):
         Raises:
             ConfigError: a setting cannot be used.
         """
+        from taoloop.journals.postgres.address import PostgresAddress, is_postgres  # noqa: PLC0415  # the same
         from taoloop.runtime.engine.setting_checks import check_settings  # noqa: PLC0415  # an import needs none
 
+        if isinstance(self.journal, str) and is_postgres(self.journal):  # its password is in no representation
+            object.__setattr__(self, "journal", PostgresAddress(self.journal))
         check_settings(
             model=self.model, tools=self.tools, dialect=self.dialect, strategy=self.strategy, policy=self.policy
         )

@@ -11,11 +11,11 @@ from functools import cached_property
 from typing import TYPE_CHECKING, Any
 
 from taoloop.core.agent_spec import AgentSpec, Limits
+from taoloop.core.attachments.files import Attachment, File, infos_of
 from taoloop.core.cards.tool_card import Tier
 from taoloop.core.cards.tool_search import PAGING_TOOL
 from taoloop.core.events import Fact, ModelReplied, Resumed, RunStarted
 from taoloop.core.handles import READER
-from taoloop.core.images import Image
 from taoloop.core.message import Message
 from taoloop.core.policy import Policy, Profile, plain_policy
 from taoloop.core.redaction.redactor import Redactor
@@ -34,10 +34,11 @@ from taoloop.runtime.agent_toolbox import FINDERS, build_toolbox, default_limits
 from taoloop.runtime.approvals.request import Approver
 from taoloop.runtime.chat import has_untrusted_turns, load_history
 from taoloop.runtime.engine.agent_description import describe_agent, policy_of_runs
+from taoloop.runtime.engine.attachment_sources import AttachmentSource, read_attachments, require_readable
 from taoloop.runtime.engine.clock import new_nonce
 from taoloop.runtime.engine.hook_setup import hooks_of, require_hooks
 from taoloop.runtime.engine.redaction import redactor_for
-from taoloop.runtime.engine.run_artifacts import ImageSource, RunArtifacts, first_artifacts, take_images
+from taoloop.runtime.engine.run_artifacts import RunArtifacts, describe_images, first_artifacts, with_attachments
 from taoloop.runtime.engine.run_dependencies import inherited_deps, resolve_deps, with_deps
 from taoloop.runtime.engine.tool_execution import require_transactions
 from taoloop.runtime.journal_access import acquire_run, open_journal, require_open, run_lock
@@ -308,7 +309,7 @@ class BoundAgent:
         history: Sequence[Message],
         after: str | None,
         parent: str | None,
-        images: Sequence[Image] = (),
+        attachments: Sequence[Attachment] = (),
         labels: Mapping[str, str],
     ) -> RunStarted:
         """The first event of a run, with the conversation that it continues.
@@ -327,14 +328,20 @@ class BoundAgent:
             history=tuple(history),
             parent=parent,
             after=after,
-            tainted=untrusted,
-            images=tuple(image.info for image in images),
+            tainted=untrusted or any(isinstance(item, File) for item in attachments),
+            **infos_of(attachments),
             labels=labels,
         )
 
-    async def take_images(self, sources: Sequence[ImageSource]) -> tuple[Image, ...]:
-        """The images of a task, as the runs of this agent take them (`taoloop.runtime.engine.run_artifacts`)."""
-        return await take_images(sources, self.redactor, self.model, self.settings.describe_image)
+    def read_attachments(self, sources: Sequence[AttachmentSource]) -> tuple[Attachment, ...]:
+        """The images and files of a task; refuses what this agent's model can make nothing of (`require_readable`)."""
+        attachments = read_attachments(sources, self.redactor)
+        require_readable(attachments, self.model, is_described=self.settings.describe_image is not None)
+        return attachments
+
+    async def take_attachments(self, sources: Sequence[AttachmentSource]) -> tuple[Attachment, ...]:
+        """Those, with descriptions of images as the runs of this agent take them."""
+        return await describe_images(self.read_attachments(sources), self.model, self.settings.describe_image)
 
     async def load_resumable(self, journal: Journal, run_id: str) -> Trace:
         """A run that this agent can resume (`require_resumable`).
@@ -386,7 +393,7 @@ class BoundAgent:
         lessons_from: Sequence[str] = (),
         *,
         decision: ModelReplied | None = None,
-        images: Sequence[Image] = (),
+        attachments: Sequence[Attachment] = (),
         listener: Listener | None = None,
         on_delta: DeltaListener | None = None,
         approver: Approver | None = None,
@@ -396,8 +403,8 @@ class BoundAgent:
     ) -> Result:
         """Start the run of `trace` (which is empty) in an open journal, and drive it.
 
-        `decision` is the first decision if it was made in advance: secrets in it are only used for its call. `images`
-        are those that `started` names, with their bytes; those of the run before (`after`) are in the journal.
+        `decision` is the first decision if it was made in advance: secrets in it are only used for its call.
+        `attachments` are the images and files that `started` names, with their bytes; the journal has those of `after`.
         `redactor` knows further secrets, such as those of a parent run; `rules` are asked before the agent's own.
         `lessons_from`: runs whose lessons it reads. `deps` are what tools get; None: what the agent makes for it.
 
@@ -405,7 +412,9 @@ class BoundAgent:
             RunExists: the journal has a run of that id.
             ConfigError: the dependencies do not fit, or the instructions cannot be made of them; nothing was stored.
         """
-        facts, first, deps = await self.opening(journal, trace.run_id, started, lessons_from, images=images, deps=deps)
+        facts, first, deps = await self.opening(
+            journal, trace.run_id, started, lessons_from, attachments=attachments, deps=deps
+        )
         if decision is not None:
             facts.insert(1, decision)
         lease = await getattr(journal, "begin", journal.create)(trace.run_id)  # one with the first append, if it can
@@ -421,7 +430,7 @@ class BoundAgent:
         started: RunStarted,
         lessons_from: Sequence[str] = (),
         *,
-        images: Sequence[Image] = (),
+        attachments: Sequence[Attachment] = (),
         deps: Any = None,
     ) -> tuple[list[Fact], Sequence[Artifact], Any]:
         """The first facts of a run and their artifacts, with its dependencies; checked, and nothing of it is stored.
@@ -432,7 +441,7 @@ class BoundAgent:
         require_transactions(journal, self.toolbox)
         require_hooks(self.settings, self.toolbox)
         started, deps = await with_deps(self.settings, run_id, started, deps)
-        first = await first_artifacts(journal, started, images) if started.images or started.history else ()
+        first = await first_artifacts(journal, started, attachments)
         facts: list[Fact] = [started]
         most = getattr(self.strategy, "lessons", 0)
         if lessons_from or most:
@@ -570,8 +579,8 @@ class BoundAgent:
             runner.note(fact)
         await runner.advance()
         result = self.result_of(trace)
-        if trace.has_images:
-            result = replace(result, images=await artifacts.result_images())
+        if trace.has_attachments:
+            result = with_attachments(result, await artifacts.results())
         if result.status == "completed" and (trace.started is None or trace.started.plan_step is None):
             self.model.check_used(trace.model_calls)  # for a step of a plan it says nothing: it may ask no model
         return result

@@ -21,6 +21,7 @@ from taoloop.policy.marked_text import mark_untrusted
 from taoloop.runtime.conversations.exported_history import MessageForm, export_history
 from taoloop.runtime.conversations.input_checks import check_id, check_person
 from taoloop.runtime.conversations.sessions import session_state
+from taoloop.runtime.engine.attachment_sources import Task
 from taoloop.runtime.engine.clock import Clock, new_run_id
 from taoloop.runtime.run_options import ResumeOptions, TurnOptions
 from taoloop.runtime.texts import TEXTS
@@ -76,7 +77,12 @@ async def load_history(journal: Journal, run_id: str, *, handles: bool = False) 
     inner = trace.started.parent is not None  # its task was written by a model
     task, nonce = _shortened(trace.task, language), trace.started.nonce
     turn = (
-        Message(role="user", content=mark_untrusted(task, nonce) if inner else task, images=trace.started.images),
+        Message(
+            role="user",
+            content=mark_untrusted(task, nonce) if inner else task,
+            images=trace.started.images,
+            files=trace.started.files,
+        ),
         Message(role="assistant", content=_shortened(answer, language)),
     )
     untrusted = tainted(trace) or inner or (used_handles and not handles)  # the answer may contain values
@@ -153,10 +159,10 @@ class ChatAgent(Protocol[Output_co]):
     def open_journal(self) -> AbstractAsyncContextManager[Journal]:
         """The journal of its runs (`Agent.open_journal`)."""
 
-    async def run(self, task: str, *args: Any, **options: Any) -> Result[Output_co]:
+    async def run(self, task: Task, *args: Any, **options: Any) -> Result[Output_co]:
         """Run a task (`Agent.run`)."""
 
-    def run_sync(self, task: str, *args: Any, **options: Any) -> Result[Output_co]:
+    def run_sync(self, task: Task, *args: Any, **options: Any) -> Result[Output_co]:
         """Run a task, for code that is not async."""
 
     async def resume(self, run_id: str, *args: Any, **options: Any) -> Result[Output_co]:
@@ -203,7 +209,7 @@ class Chat(Generic[Deps, Output]):
         self.open: str | None = None
         self._next_id: str | None = None
 
-    async def run(self, task: str, *, deps: Deps | None = None, **options: Unpack[TurnOptions]) -> Result[Output]:
+    async def run(self, task: Task, *, deps: Deps | None = None, **options: Unpack[TurnOptions]) -> Result[Output]:
         """The next turn; `options` are those of `Agent.run`.
 
         Raises:
@@ -213,7 +219,7 @@ class Chat(Generic[Deps, Output]):
         await self._find()
         return await self.agent.run(task, **self._next(options, deps))
 
-    def run_sync(self, task: str, *, deps: Deps | None = None, **options: Unpack[TurnOptions]) -> Result[Output]:
+    def run_sync(self, task: Task, *, deps: Deps | None = None, **options: Unpack[TurnOptions]) -> Result[Output]:
         """`run` for code that is not async."""
         run_sync(self._find)
         return self.agent.run_sync(task, **self._next(options, deps))

@@ -22,6 +22,7 @@ from taoloop.errors import RunExists, RunNotFound, TaoError, ToolError
 from taoloop.journals.base import Journal
 from taoloop.policy import CodeRule
 from taoloop.runtime.approvals.request import Approver, SerializedApprover
+from taoloop.runtime.approvals.run_excerpt import read_excerpt
 from taoloop.runtime.texts import TEXTS
 
 
@@ -286,9 +287,11 @@ async def inner_progress(journal: Journal, trace: Trace, call_id: str) -> Progre
 
 
 async def deaths_in_a_row(journal: Journal, trace: Trace) -> int:
-    """How often a run was resumed since it, or a run inside it, made progress, or a person had it tried again."""
-    inner = [await inner_progress(journal, trace, call_id) for call_id in trace.pending]
-    last_at, deaths = max((part.at for part in inner), default=Progress().at), 0
+    """How often a run was resumed since it, or a run inside it, made progress, or a person had it tried again.
+
+    An excerpt of the run will do.
+    """
+    last_at, deaths = await _inner_progress_at(journal, trace), 0
     for event in reversed(trace.events):
         if event.at < last_at or not isinstance(event.fact, NO_PROGRESS):
             break
@@ -297,3 +300,18 @@ async def deaths_in_a_row(journal: Journal, trace: Trace) -> int:
                 break
             deaths += 1
     return deaths
+
+
+async def _inner_progress_at(journal: Journal, trace: Trace) -> float:
+    """When a run inside the open calls of a run made progress last; the rest of these runs is not read."""
+    last_at = Progress().at
+    for call_id in trace.pending:
+        try:
+            inner = await read_excerpt(journal, inner_run_id(trace.run_id, call_id))
+        except RunNotFound:
+            continue
+        if inner.started is None or inner.started.parent != trace.run_id:
+            continue
+        moved = (event.at for event in reversed(inner.events) if not isinstance(event.fact, NO_PROGRESS))
+        last_at = max(last_at, next(moved), await _inner_progress_at(journal, inner))
+    return last_at

@@ -15,6 +15,7 @@ from dataclasses import replace
 from itertools import pairwise
 from typing import Any, TypeVar, get_args
 
+from taoloop.core.attachments.files import attached
 from taoloop.core.cards.tool_card import TIERS, Tier, ToolCard
 from taoloop.core.decision import without_citations
 from taoloop.core.events import RunStarted, Verdict
@@ -120,7 +121,7 @@ class HandoffTool(AgentTool):
         if not sources_of(parent).has_foreign_task:
             trusted = tuple(dict.fromkeys((parent.task, *trusted)))
         history = visible_history(parent, self.handoff.history, nonce)
-        images = {image.ref for message in history for image in message.images}
+        shown = {info.ref for message in history for info in attached(message)}
         return RunStarted(
             task=parent.task,
             agent=self._spec_within(parent_run, parent.task),
@@ -133,7 +134,8 @@ class HandoffTool(AgentTool):
             handed_over_by=names,
             authority=started.authority,
             labels=parent.user_labels,
-            images=tuple(image for image in started.images if image.ref not in images),
+            images=tuple(image for image in started.images if image.ref not in shown),
+            files=tuple(file for file in started.files if file.ref not in shown),
         )
 
     def _require_turn(self, names: Sequence[str]) -> None:
@@ -192,7 +194,7 @@ def visible_history(parent: Trace, history: HandoffHistory, nonce: str) -> tuple
     content = defuse_markers(transcript_text(parent)[-MAX_TRANSCRIPT_CHARS:], nonce)
     text = TEXTS.text(parent.agent.language, "handoff_before", agent=parent.agent.name, nonce=nonce, content=content)
     earlier = (replace(message, content=message.content.replace(started.nonce, nonce)) for message in turns)
-    own_turn = Message(role="user", content=parent.task, images=started.images)
+    own_turn = Message(role="user", content=parent.task, images=started.images, files=started.files)
     return (*earlier, own_turn, Message(role="assistant", content=text))
 
 

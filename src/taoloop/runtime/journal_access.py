@@ -18,11 +18,13 @@ from typing import TYPE_CHECKING, Any, Literal, NamedTuple
 from taoloop.core.trace import Trace
 from taoloop.errors import RunHeld, RunNotResumable
 from taoloop.journals.base import Journal, Lease, LockHolder, locks_of
+from taoloop.journals.postgres.address import DatabaseAddress, PostgresAddress
 from taoloop.journals.process_identity import end_process
 from taoloop.runtime.texts import TEXTS
 from taoloop.runtime.threads import require_asyncio
 
 if TYPE_CHECKING:
+    from taoloop.journals.postgres.journal import PostgresJournal
     from taoloop.journals.sqlite.journal import SqliteJournal
 
 
@@ -172,45 +174,52 @@ def _driver_of(journal: Journal, run_id: str) -> _Driver | None:
     driver = _DRIVERS.get(run_id)
     if driver is None:
         return None
-    path = getattr(journal, "path", None)
-    is_same = driver.journal is journal or (path is not None and path == getattr(driver.journal, "path", None))
+    where = _where(journal)
+    is_same = driver.journal is journal or (where is not None and where == _where(driver.journal))
     return driver if is_same else None
 
 
+def _where(journal: Journal) -> object:
+    """The file or the database of a journal; None for others."""
+    return getattr(journal, "path", None) or getattr(journal, "location", None)
+
+
 class SharedJournals:
-    """The journals in use, by resolved path, however many runs use each. May be used from any thread and event loop.
+    """The journals in use, by resolved path or address, however many runs use each. For any thread and event loop.
 
     Several journals on one file would compete for its lock, and each would have a thread and two connections.
     """
 
     def __init__(self) -> None:
-        self._before_forks: list[dict[Path, tuple[SqliteJournal, int]]] = []
-        self._open: dict[Path, tuple[SqliteJournal, int]] = {}  # with the number of users
+        self._before_forks: list[dict[DatabaseAddress, tuple[SqliteJournal | PostgresJournal, int]]] = []
+        self._open: dict[DatabaseAddress, tuple[SqliteJournal | PostgresJournal, int]] = {}  # with the number of users
         self._lock = threading.Lock()
 
     @asynccontextmanager
-    async def use(self, path: str | Path) -> AsyncIterator[SqliteJournal]:
-        """The journal in the file `path`; opened by its first user, closed by the last.
+    async def use(self, database: str | DatabaseAddress) -> AsyncIterator[SqliteJournal | PostgresJournal]:
+        """The journal in a file, or in a PostgreSQL database; opened by its first user, closed by the last.
 
         Raises:
+            ConfigError: it begins like the address of a PostgreSQL database and is none.
             JournalError: it cannot be opened; the text says why.
         """
-        from taoloop.journals.sqlite.journal import SqliteJournal  # noqa: PLC0415  # only where a file is named
+        from taoloop.journals.addresses import database_address, journal_at  # noqa: PLC0415  # only where one is named
 
-        # unlike Path.resolve it never raises: opening the file will
-        path = Path(os.path.realpath(path))  # noqa: ASYNC240  # quick
+        address = database_address(database)
+        if isinstance(address, Path):  # unlike Path.resolve it never raises: opening the file will
+            address = Path(os.path.realpath(address))  # noqa: ASYNC240  # quick
         with self._lock:
             journals = self._open  # a forked child has others
-            journal, users = journals.get(path) or (SqliteJournal(path), 0)
-            journals[path] = journal, users + 1
+            journal, users = journals.get(address) or (journal_at(address), 0)
+            journals[address] = journal, users + 1
         try:
             await journal.open()
             yield journal
         finally:
             with self._lock:
-                _, users = journals.pop(path)
+                _, users = journals.pop(address)
                 if users > 1:
-                    journals[path] = journal, users - 1
+                    journals[address] = journal, users - 1
             if users == 1:
                 await journal.close()
 
@@ -229,15 +238,15 @@ if hasattr(os, "register_at_fork"):  # not on Windows, which does not fork
 
 
 @asynccontextmanager
-async def open_journal(journal: Journal | str | Path) -> AsyncIterator[Journal]:
-    """A journal, or the one in a file, open as long as the block runs.
+async def open_journal(journal: Journal | str | DatabaseAddress) -> AsyncIterator[Journal]:
+    """A journal, or the one in a file or a PostgreSQL database, open as long as the block runs.
 
     Raises:
         ConfigError: no asyncio event loop is running.
         JournalError: the file cannot be opened.
     """
     require_asyncio()
-    if isinstance(journal, str | Path):
+    if isinstance(journal, str | Path | PostgresAddress):
         async with JOURNALS.use(journal) as opened:
             yield opened
     else:

@@ -105,6 +105,7 @@ class StepTool:
             approved_tiers=joined_tiers(spec.approved_tiers, parent),
             policy=parent.agent.policy,
             evidence="off",  # the answer of the whole is held to it
+            closing_turn=spec.closing_turn and not step.calls,  # no model is at work in a step that lists its calls
         )
         known = replace(await _with_values(parent_run, step), earlier=earlier)
         return RunStarted(

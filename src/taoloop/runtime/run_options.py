@@ -12,12 +12,12 @@ from taoloop.core.policy import Policy, Profile
 if TYPE_CHECKING:
     from taoloop.core.message import Message
     from taoloop.models.base import DeltaListener
-    from taoloop.runtime.engine.run_artifacts import ImageSource
+    from taoloop.runtime.engine.attachment_sources import AttachmentSource
     from taoloop.runtime.runner import Listener
 else:
     from taoloop.lazy_exports import lazy_types
 
-    globals().update(lazy_types({"core": "Message", "models": "DeltaListener", "runtime": "ImageSource Listener"}))
+    globals().update(lazy_types({"core": "Message", "models": "DeltaListener", "runtime": "AttachmentSource Listener"}))
 
 
 class SubmitOptions(TypedDict, total=False):
@@ -33,8 +33,8 @@ class SubmitOptions(TypedDict, total=False):
     """Earlier turns of the conversation, as messages."""
     run_id: str | None
     """Its id; None makes one."""
-    images: Sequence[ImageSource]
-    """The images of the task."""
+    images: Sequence[AttachmentSource]
+    """The images and files of the task."""
     user: str
     """The person for whom it is."""
     session: str

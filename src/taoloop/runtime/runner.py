@@ -232,8 +232,8 @@ class Runner:
         request, fanout = effect.request, self._delta_fanout(effect) if self._streams else None
         if fanout is not None:
             request = replace(request, on_delta=fanout)
-        if self.trace.has_images and self._artifacts.model_sees:
-            request = replace(request, image_data=await self._artifacts.data_for(request.messages))
+        if self.trace.has_attachments:
+            request = replace(request, image_data=await self._artifacts.data_for(request.messages) or None)
         try:
             facts: list[Fact] = await self._reply_facts(effect, request)
         except ModelError as error:
@@ -449,7 +449,7 @@ class Runner:
             self.note(InDoubt(call_id=call_id, reason=TIMED_OUT))
             await self.commit()
             return
-        if outcome.images or self._hooks is not None:
+        if outcome.images or outcome.files or self._hooks is not None:
             outcome = await self._take_in(call, prepared.args, tool, outcome)
         self._artifacts.pending += outcome.artifacts
         if parent is None:
@@ -460,12 +460,10 @@ class Runner:
             await self.commit()
 
     async def _take_in(self, call: CallView, args: Any, tool: Tool, outcome: Outcome) -> Outcome:
-        """The outcome of a call as hooks leave it, with its images taken in."""
+        """The outcome of a call as hooks leave it, with its images and files taken in."""
         if self._hooks is not None and self._hooks.sees_outcomes:
             outcome = await self._hooks.after_tool(call, args, tool, outcome)
-        if outcome.images:
-            await self._artifacts.accept(outcome)
-        return outcome
+        return await self._artifacts.accept(outcome)
 
     def _prepare_again(self, tool: Tool, call: CallView, args: Any) -> ValidatedArgs:
         """Prepare arguments that another process judged, or a person edited: they must be what was allowed.

@@ -275,11 +275,13 @@ class JournalContract:
         assert await journal.load("r1") == events(STARTED)
         assert (await journal.runs())[0].status == "running"
 
-    async def test_an_image_may_be_stored_again_and_stays_as_it_is(self, journal: Journal) -> None:
+    async def test_an_image_or_a_file_may_be_stored_again_and_stays_as_it_is(self, journal: Journal) -> None:
         image = Artifact(ref="img_1", body="iVBORw0KGgo=", form="image/png")
-        lease = await start_run(journal, artifacts=[image, image])
-        await journal.append(lease, events(Paused(reason="p"), start=1), [image, Artifact(ref="a", body="new")])
+        file = Artifact(ref="file_1", body="JVBERi0=", form="application/pdf")
+        lease = await start_run(journal, artifacts=[image, image, file])
+        await journal.append(lease, events(Paused(reason="p"), start=1), [image, file, Artifact(ref="a", body="new")])
         assert await journal.artifact("r1", "img_1") == image
+        assert await journal.artifact("r1", "file_1") == file
         assert await journal.artifact("r1", "a") == Artifact(ref="a", body="new")
         assert len(await journal.load("r1")) == 2
 

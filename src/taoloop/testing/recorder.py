@@ -22,7 +22,7 @@ from taoloop.core.message import Message, ModelReply, Purpose, ToolCallText, Usa
 from taoloop.core.text import replace_surrogates
 from taoloop.dialects.prompt import describe
 from taoloop.errors import ConfigError, ReplayDiverged
-from taoloop.models.base import Model, is_language_model, reply_deltas, sees_images
+from taoloop.models.base import Model, is_language_model, reads_pdf, reads_prompts, reply_deltas, sees_images
 from taoloop.models.providers import knows_vision
 from taoloop.models.real_call_switch import forbidden_by
 from taoloop.models.registry import is_provider, resolve_model
@@ -399,6 +399,16 @@ class Recorder:
         if isinstance(self._model, str):
             return is_provider(self._model) and knows_vision(self._model.partition(":")[2])
         return sees_images(self._model)
+
+    @property
+    def reads_pdf(self) -> bool:
+        """Whether the model reads PDFs, as far as that is known."""
+        return reads_pdf(self._model)
+
+    @property
+    def reads_prompts(self) -> bool:
+        """Whether a model may be asked; a recording alone replies by its order."""
+        return self._model is not None and reads_prompts(self._model)
 
     async def complete(self, request: ModelRequest) -> ModelReply:
         """The recorded reply, or the model's.

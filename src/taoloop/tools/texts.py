@@ -152,6 +152,7 @@ TEXTS = ToolTexts(
         "result_cut": "Only the first {part} of {total} are shown.",
         "result_columns_cut": "Only the first {part} of {total} columns are shown.",
         "result_not_json": "{tool!r} ran, but its result of the type {kind!r} cannot be written as JSON: {reason}.",
+        "result_image_url": "A tool returns the bytes of an image, not the address {url}: nobody fetches it.",
         "carried_out": "The call was carried out; do not repeat it only because of this.",
         "no_thread": "The call was not started: {reason}.",
         # find_tool, describe_tool, call_tool

@@ -23,6 +23,7 @@ from taoloop.tools.result_values import json_values, write_json
 from taoloop.tools.texts import TEXTS
 
 if TYPE_CHECKING:
+    from taoloop.core.attachments.files import File
     from taoloop.core.cards.card_lint import Finding
     from taoloop.core.images import Image
     from taoloop.core.message import Usage
@@ -33,7 +34,7 @@ else:
     globals().update(
         lazy_types(
             {
-                "core": "Image Usage",
+                "core": "File Image Usage",
                 "core.cards.card_lint": "Finding",
                 "core.views.steps": "CallView",
                 "tools.embedding": "Embedder",
@@ -166,6 +167,8 @@ class ToolOutput:
     """`text` where the tool returned a str."""
     images: tuple[Image, ...] = ()
     """The images in it; the text has a line for each."""
+    files: tuple[File, ...] = ()
+    """The files in it, in the same way."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -318,7 +321,7 @@ class Tool(Generic[P, R_co]):
         return handler(**values)
 
     def render(self, result: Any) -> ToolOutput:
-        """The result as text: a str or an `Output` as it is, anything else as JSON; an `Image` in it as its label.
+        """The result as text: a str or an `Output` as it is, else as JSON; an `Image` or a `File` in it as its label.
 
         `write_json` says what becomes of bytes, arrays, frames and numbers that JSON does not have.
 
@@ -338,7 +341,7 @@ class Tool(Generic[P, R_co]):
         try:
             text = write_json(result)
         except (pydantic_core.PydanticSerializationError, ValueError, RecursionError) as error:
-            if (output := _output_with_images(result)) is not None:
+            if (output := _output_with_attachments(result)) is not None:
                 return output
             values = {"tool": self.name, "kind": type(result).__name__, "reason": str(error)}
             hint = TEXTS.run_text("carried_out")
@@ -361,32 +364,42 @@ class Tool(Generic[P, R_co]):
             self.check_output(values)
 
 
-def _output_with_images(result: Any) -> ToolOutput | None:
-    """The output of a result with images, which JSON does not know; None if it has none, or what else JSON lacks.
+def _output_with_attachments(result: Any) -> ToolOutput | None:
+    """The output of a result with images or files, which JSON does not know; None if it has none, or other things.
 
-    The text has a label in the place of each image. A list of texts and images becomes lines.
+    The text has a label in the place of each. A list of texts, images and files becomes lines.
+
+    Raises:
+        InvalidOutput: an image is an address: whoever wrote it would have the model's provider call it.
     """
-    from taoloop.core.images import Image  # noqa: PLC0415  # few tools return images
-    from taoloop.core.texts import image_label  # noqa: PLC0415  # loads the events
+    from taoloop.core.attachments.files import File  # noqa: PLC0415  # few tools return one
+    from taoloop.core.images import Image  # noqa: PLC0415  # as above
+    from taoloop.core.texts import label_of  # noqa: PLC0415  # loads the events
 
     images: list[Image] = []
+    files: list[File] = []
 
     def label(value: Any) -> str:
-        if not isinstance(value, Image):
+        if isinstance(value, Image):
+            if value.info.url:
+                raise TEXTS.error("result_image_url", error_type=InvalidOutput, url=value.info.url)
+            if value not in images:
+                images.append(value)
+        elif not isinstance(value, File):
             raise TypeError(type(value).__name__)
-        if value not in images:
-            images.append(value)
-        return image_label(RUN_LANGUAGE.get(), value.info)
+        elif value not in files:
+            files.append(value)
+        return label_of(RUN_LANGUAGE.get(), value.info)
 
     parts = result if isinstance(result, list | tuple) else [result]
-    if all(isinstance(part, str | Image) for part in parts):
+    if all(isinstance(part, str | Image | File) for part in parts):
         text = "\n".join(part if isinstance(part, str) else label(part) for part in parts)
-        return ToolOutput(text, "text", tuple(images))
+        return ToolOutput(text, "text", tuple(images), tuple(files))
     try:
         text = pydantic_core.to_json(json_values(result), inf_nan_mode="strings", fallback=label).decode()
     except (pydantic_core.PydanticSerializationError, TypeError, ValueError, RecursionError):
         return None
-    return ToolOutput(text, "json", tuple(images)) if images else None
+    return ToolOutput(text, "json", tuple(images), tuple(files)) if images or files else None
 
 
 def handler_is_async(handler: Callable[..., Any]) -> bool:

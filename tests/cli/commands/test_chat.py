@@ -24,14 +24,14 @@ def test_a_session_is_found_again_by_its_name(tao: Shell) -> None:
 
 def test_a_picture_belongs_to_the_next_line(tao: Shell) -> None:
     (tao.folder / "a picture.png").write_bytes(png())
-    tao("chat", "--model", tao.script("I see."), stdin="/image a picture.png\nWhat is it?\nAnd now?\n", code=0)
+    tao("chat", "--model", tao.script("I see."), stdin="/attach a picture.png\nWhat is it?\nAnd now?\n", code=0)
     started = tao("show", "last", "--json", code=0).events[0]
     assert not started.get("images")
     assert len(started["history"][0]["images"]) == 1
 
 
 def test_what_is_no_command_and_no_picture_is_said(tao: Shell) -> None:
-    assert "/image PATH" in tao("chat", "--model", "offline", stdin="/imag a.png\n", code=2).one_line
+    assert "/attach PATH" in tao("chat", "--model", "offline", stdin="/imag a.png\n", code=2).one_line
     assert "none.png cannot be read" in tao("chat", "--model", "offline", stdin="/image none.png\n", code=2).one_line
     assert not (tao.folder / "runs.db").exists()
 

@@ -1,11 +1,9 @@
-"""`tao run --image`, and images in what is shown and written."""
+"""`tao run --attach`, and images in what is shown and written."""
 
 from __future__ import annotations
 
-import json
-
 from tests.models.test_openai import CALL, completion
-from tests.pictures import png
+from tests.pictures import PDF, png
 from tests.shell import Shell
 
 from taoloop import Image
@@ -50,15 +48,36 @@ def test_images_are_given_and_shown_by_their_labels(tao: Shell) -> None:
     assert tao("verify", run_id, code=0).err == ""
 
 
-def test_a_model_that_does_not_see_gets_words(tao: Shell) -> None:
+def test_a_picture_for_a_model_that_does_not_see_is_refused_before_the_run(tao: Shell) -> None:
+    (tao.folder / "cat.png").write_bytes(CAT.data)
     for options in ((), ("--no-vision",)):
-        _, requests = seen(tao, *options)
-        assert "You cannot see images" in json.dumps(requests)
-        assert CAT.base64 not in json.dumps(requests)
+        run = ("run", "What is in it?", "--attach", "cat.png", "--model", "openai:tiny", *options)
+        ended = tao(*run, code=2, OPENAI_API_KEY="k")
+        assert "The model openai:tiny is not known to see images." in ended.one_line
+        assert "--vision" in ended.one_line
+    assert "there is no journal" in tao("runs", code=11).err
+
+
+def test_texts_and_pdfs_are_attached_and_written_out_again(tao: Shell) -> None:
+    (tao.folder / "sales.csv").write_text("month,sum\nmay,7\n")
+    (tao.folder / "offer.pdf").write_bytes(PDF)
+    files = ("--attach", "sales.csv", "--attach", "offer.pdf")
+    with HttpDouble([completion({"content": "Seven."})]) as server:
+        env = {"OPENAI_BASE_URL": f"{server.url}/v1", "OPENAI_API_KEY": "k"}
+        tao("run", "How much?", *files, "--model", "openai:gpt-4o", code=0, **env)
+    content = server.requests[0]["messages"][1]["content"]
+    assert "may,7" in content[0]["text"]
+    assert content[1]["file"]["filename"] == "offer.pdf"
+    shown = " ".join(tao("show", "last", code=0).out.split())
+    assert "[file sales.csv, text/csv, 16 B, file_" in shown
+    tao("show", "last", "--save-images", str(tao.folder / "out"), code=0)
+    written = {path.suffix: path.read_bytes() for path in (tao.folder / "out").iterdir()}
+    assert written == {".csv": b"month,sum\nmay,7\n", ".pdf": PDF}
+    assert tao("verify", "last", code=0).err == ""
 
 
 def test_show_writes_the_images_of_a_run(tao: Shell) -> None:
-    run_id, _ = seen(tao)
+    run_id, _ = seen(tao, "--vision")
     folder = tao.folder / "out"
     ended = tao("show", run_id, "--save-images", str(folder), code=0)
     files = {path.name: path for path in folder.iterdir()}
@@ -66,12 +85,12 @@ def test_show_writes_the_images_of_a_run(tao: Shell) -> None:
         f"{image.info.ref}.png": image.data for image in (CAT, CHART)
     }
     assert {path.stat().st_mode & 0o777 for path in files.values()} == {0o600}
-    assert ended.err.count("Image written: ") == 2
+    assert ended.err.count("File written: ") == 2
     tao("show", run_id, "--save-images", str(folder), code=0)
 
 
 def test_an_export_names_the_images_and_holds_no_bytes(tao: Shell) -> None:
-    run_id, _ = seen(tao)
+    run_id, _ = seen(tao, "--vision")
     for form in ("jsonl", "html", "md"):
         text = tao("export", run_id, "--format", form, code=0).out
         assert (CAT.info.digest if form == "jsonl" else CAT.info.ref) in text
@@ -82,11 +101,14 @@ def test_an_export_names_the_images_and_holds_no_bytes(tao: Shell) -> None:
 
 def test_a_bad_image_is_one_line_and_no_run(tao: Shell) -> None:
     (tao.folder / "a.png").write_text("no image")
-    assert "a.png: The bytes are no PNG" in tao("run", "What?", "--image", "a.png", code=2).one_line
+    assert (
+        "a.png is named as image/png, and its bytes are text/plain"
+        in tao("run", "What?", "--image", "a.png", code=2).one_line
+    )
     assert "nowhere.png cannot be read" in tao("run", "What?", "--image", "nowhere.png", code=2).one_line
-    assert "图片" in tao("run", "什么？", "--image", "a.png", code=2, TAOLOOP_LANG="zh").one_line
+    assert "文件" in tao("run", "什么？", "--image", "a.png", code=2, TAOLOOP_LANG="zh").one_line
     assert "there is no journal" in tao("runs", code=11).err
-    assert "--image" in tao("run", "--resume", "x", "--image", "a.png", code=2).err
+    assert "--attach" in tao("run", "--resume", "x", "--image", "a.png", code=2).err
 
 
 def test_two_runs_with_other_images_differ_in_their_task(tao: Shell) -> None:

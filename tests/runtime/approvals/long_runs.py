@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import replace
 from typing import Any
 
@@ -9,16 +10,19 @@ from tests.runtime.approvals.waiting_runs import leave_approval, leave_blocked
 from tests.serve.panel.run_samples import put, steps
 
 from taoloop import MemoryJournal
-from taoloop.core.events import Event, Fact, ModelReplied, RunStarted
+from taoloop.core.events import Event, Fact, ModelReplied, Resumed, RunStarted
 from taoloop.journals.base import Journal
 
 STEPS = 2_000
+FIRST = 9_000
+"""The number of the first of the steps that `lengthen` inserts."""
 
 
 class CountingJournal(MemoryJournal):
-    """Counts the events that are read."""
+    """Counts the events that are read, in all and at once."""
 
     events_read = 0
+    most_at_once = 0
 
     async def load(self, run_id: str) -> list[Event]:
         """All events of a run."""
@@ -28,9 +32,26 @@ class CountingJournal(MemoryJournal):
         """A part of a run."""
         return self._counted(await super().read(run_id, **part))
 
+    def forget(self) -> None:
+        """Begin to count anew."""
+        self.events_read = self.most_at_once = 0
+
     def _counted(self, events: list[Event]) -> list[Event]:
         self.events_read += len(events)
+        self.most_at_once = max(self.most_at_once, len(events))
         return events
+
+
+async def lengthen(journal: Journal, short: Journal, run_id: str, *, at: int = -1, resumes: int = 0) -> None:
+    """Store a run of another journal with 2,000 more steps before its last decision, or before decision `at`.
+
+    With `resumes` it was paused and resumed so often after these steps.
+    """
+    facts = [event.fact for event in await short.load(run_id)]
+    decisions = [number for number, fact in enumerate(facts) if isinstance(fact, ModelReplied)]
+    place = decisions[at]
+    between: Sequence[Fact] = [*steps(STEPS, first=FIRST), *(Resumed(reason="again") for _ in range(resumes))]
+    await put(journal, run_id, [*facts[:place], *between, *facts[place:]])
 
 
 async def put_long_approval(journal: Journal, run_id: str = "asks") -> str:

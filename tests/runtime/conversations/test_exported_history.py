@@ -5,9 +5,9 @@ from __future__ import annotations
 from typing import Any
 
 import pytest
-from tests.pictures import png
+from tests.pictures import PDF, png
 
-from taoloop import Agent, Image, MemoryJournal, ScriptedModel, tool
+from taoloop import Agent, File, Image, MemoryJournal, ScriptedModel, tool
 from taoloop.core.message import Message, ToolCallText
 from taoloop.errors import ConfigError
 from taoloop.runtime.conversations.imported_history import read_history
@@ -58,7 +58,18 @@ def test_an_image_goes_out_and_comes_in_again() -> None:
     chat.run_sync("Look.", images=[Image(png())])
     [user, _] = chat.messages_sync("openai")
     assert user["content"][1]["image_url"]["url"].startswith("data:image/png;base64,")
-    assert read_history([user]).images[0].data == png()
+    assert read_history([user]).attachments[0].data == png()
+
+
+def test_a_file_goes_out_and_comes_in_again() -> None:
+    chat = agent("I see.").chat()
+    chat.run_sync(["Look.", File(PDF, name="offer.pdf"), Image.from_url("https://a.example/b.png")])
+    [user, _] = chat.messages_sync("openai")
+    assert user["content"][1]["image_url"]["url"] == "https://a.example/b.png"
+    assert user["content"][2]["file"]["filename"] == "offer.pdf"
+    assert read_history([{"role": "user", "content": [user["content"][2]]}]).attachments == (
+        File(PDF, name="offer.pdf"),
+    )
 
 
 def test_a_session_is_exported_from_any_chat_of_it() -> None:

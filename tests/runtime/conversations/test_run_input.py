@@ -8,8 +8,9 @@ from typing import Any
 
 import pytest
 from hypothesis import HealthCheck, given, settings, strategies as st
+from tests.pictures import png
 
-from taoloop import Agent, MemoryJournal, ScriptedModel, SqliteJournal, tool
+from taoloop import Agent, Image, MemoryJournal, ScriptedModel, SqliteJournal, tool
 from taoloop.core.message import Message, ToolCallText
 from taoloop.errors import ConfigError, RunExists, UnknownName
 
@@ -55,7 +56,7 @@ def test_an_option_of_the_wrong_kind_is_refused_before_anything_is_stored(option
     assert asyncio.run(journal.runs()) == []
 
 
-@pytest.mark.parametrize("task", [5, None, "", b"Go.", ["Go."]])
+@pytest.mark.parametrize("task", [5, None, "", b"Go.", [], [Image(png())]])
 def test_a_task_that_is_no_text_is_refused(task: Any) -> None:
     with pytest.raises(ConfigError, match="The task is"):
         agent().run_sync(task)

@@ -9,9 +9,9 @@ from typing import Any
 import mcp_types as types
 import pytest
 from mcp import MCPError
-from tests.pictures import png
+from tests.pictures import PDF, png
 
-from taoloop import Agent, Image, tool
+from taoloop import Agent, File, Image, tool
 from taoloop.core.cards.tool_card import TIERS, ErrorCard, Tier, ToolCard
 from taoloop.core.events import ActionStarted, Observed
 from taoloop.errors import ConfigError, ToolError
@@ -42,6 +42,12 @@ def person(name: str) -> dict[str, str]:
 def picture() -> Image:
     """Draw."""
     return Image(png(4, 4))
+
+
+@tool(tier="read")
+def offer() -> File:
+    """Make an offer."""
+    return File(PDF, name="an offer.pdf")
 
 
 @tool(tier="read")
@@ -292,7 +298,7 @@ def test_a_failure_of_the_server_itself_tells_a_host_no_more_than_its_kind(
 
 
 @pytest.mark.parametrize("era", ["auto"])
-def test_an_image_goes_to_the_host_as_an_image(era: str) -> None:
+def test_an_image_goes_to_the_host_as_an_image_and_a_file_as_a_resource(era: str) -> None:
     async def body() -> None:
         result = await one(serve([picture]), era, "picture", {})
         label, image = result.content
@@ -300,5 +306,11 @@ def test_an_image_goes_to_the_host_as_an_image(era: str) -> None:
         assert label.text.startswith("[image png 4×4")
         assert isinstance(image, types.ImageContent)
         assert (image.mime_type, image.data) == ("image/png", Image(png(4, 4)).base64)
+        result = await one(serve([offer]), era, "offer", {})
+        _, embedded = result.content
+        assert isinstance(embedded, types.EmbeddedResource)
+        assert isinstance(embedded.resource, types.BlobResourceContents)
+        assert (embedded.resource.mime_type, embedded.resource.blob) == ("application/pdf", File(PDF).base64)
+        assert str(embedded.resource.uri).endswith("/an%20offer.pdf")
 
     asyncio.run(body())

@@ -8,16 +8,20 @@ import json
 import subprocess
 import sys
 import zipfile
+from base64 import b64encode
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
 from tests.core.views.every_fact import FACTS
+from tests.pictures import png
 from tests.serve.panel.panels import Browser, browse
 from tests.serve.panel.run_samples import HOSTILE, answered, put, started, steps
 
-from taoloop import Agent, MemoryJournal, ScriptedModel, tool
+from taoloop import Agent, File, Image, MemoryJournal, ScriptedModel, tool
 from taoloop.core.events import Compensated, Fact, Observed
 from taoloop.journals.base import Artifact
+from taoloop.runtime.engine.run_artifacts import attachment_artifact
 
 
 def journal_with(*facts: Fact, artifacts: tuple[Artifact, ...] = ()) -> MemoryJournal:
@@ -53,12 +57,41 @@ def test_outputs_are_files_and_a_missing_one_is_said() -> None:
         response = await browser.request("GET", "/runs/r1/artifacts/obs_1")
         assert (response.content_type, await response.text()) == ("text/plain", HOSTILE)
         image = await browser.request("GET", "/runs/r1/artifacts/img_1")
-        assert image.headers["Content-Disposition"].startswith("attachment")
-        assert image.content_type == "text/plain"
+        assert (image.content_type, await image.read()) == ("image/png", png())
+        assert image.headers["Content-Security-Policy"] == "default-src 'none'; sandbox"
+        assert image.headers["X-Content-Type-Options"] == "nosniff"
+        for ref in ("img_2", "img_3", "file_1"):  # a drawing with scripts, a page that is called an image, a page
+            response = await browser.request("GET", f"/runs/r1/artifacts/{ref}")
+            assert response.content_type == "application/octet-stream"
+            assert response.headers["Content-Disposition"] == f"attachment; filename*=UTF-8''{ref}.bin"
+            assert response.headers["Content-Security-Policy"] == "default-src 'none'; sandbox"
+        assert "is not in the journal any more" in await browser.get("/runs/r2/artifacts/img_1", 404)
         assert "is not in the journal any more" in await browser.get("/runs/r1/artifacts/gone", 404)
 
-    image = Artifact(ref="img_1", body="iVBORw0KGgo=", form="image/png")
-    browse(journal_with(started(), artifacts=(Artifact(ref="obs_1", body=HOSTILE), image)), scenario)
+    markup = b64encode(b"<svg xmlns='http://www.w3.org/2000/svg'><script>alert(1)</script></svg>").decode()
+    artifacts = (
+        Artifact(ref="obs_1", body=HOSTILE),
+        Artifact(ref="img_1", body=b64encode(png()).decode(), form="image/png"),
+        Artifact(ref="img_2", body=markup, form="image/svg+xml"),
+        Artifact(ref="img_3", body=markup, form="image/png"),
+        Artifact(ref="file_1", body=markup, form="text/html"),
+    )
+    browse(journal_with(started(), artifacts=artifacts), scenario)
+
+
+def test_images_are_on_the_page_and_files_are_links() -> None:
+    picture, page = Image(png(4, 4), alt='"><script>'), File(b"<b>", name="a b.html")
+
+    async def scenario(browser: Browser) -> None:
+        text = await browser.get("/runs/r1")
+        address = f"/runs/r1/artifacts/{picture.info.ref}"
+        assert f'<img src="{address}" alt="&#34;&gt;&lt;script&gt;" width="4" height="4"' in text
+        assert f'<a href="/runs/r1/artifacts/{page.info.ref}" download>Download a b.html</a>' in text
+        response = await browser.request("GET", f"/runs/r1/artifacts/{page.info.ref}")
+        assert response.headers["Content-Disposition"] == "attachment; filename*=UTF-8''a%20b.html"
+
+    facts = (replace(started(), images=(picture.info,), files=(page.info,)), *steps(1))
+    browse(journal_with(*facts, artifacts=(attachment_artifact(picture), attachment_artifact(page))), scenario)
 
 
 def test_an_event_as_it_is_stored() -> None:

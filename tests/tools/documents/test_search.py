@@ -15,6 +15,7 @@ from taoloop.tools.documents.index_update import update_index
 from taoloop.tools.documents.search import (
     EXACT_BELOW,
     PassageSearch,
+    _rank_by_weights,
     _select_words,
     nearest_by_signs,
     sign_bits,
@@ -115,10 +116,28 @@ def test_rare_words_decide_and_common_ones_say_little(tmp_path: Path) -> None:
 
 def test_the_commonest_words_are_left_out_of_a_large_index_unless_a_short_question_needs_them() -> None:
     counts = {"the": 9_000, "notice": 2_000, "period": 2_400, "zebra": 3, "unknown": 0}
-    assert _select_words(counts) == (["zebra", "notice"], ["period", "the"])
-    assert _select_words({"the": 9_000}) == (["the"], [])
-    assert _select_words({"class": 300, "zebra": 200}) == (["zebra", "class"], [])
-    assert _select_words({}) == ([], [])
+    assert select_words(counts) == (["zebra", "notice"], ["period", "the"])
+    assert select_words({"the": 9_000}) == (["the"], [])
+    assert select_words({"class": 300, "zebra": 200}) == (["zebra", "class"], [])
+    assert select_words({}) == ([], [])
+
+
+def test_words_of_any_question_help_to_choose_sections_in_a_small_index_only() -> None:
+    assert select_words({"with": 700, "zebra": 200}) == (["zebra", "with"], [])
+    assert select_words({"with": 900, "zebra": 200}) == (["zebra"], ["with"])
+
+
+def test_files_that_are_added_during_a_search_do_no_harm(tmp_path: Path) -> None:
+    (tmp_path / "a.md").write_text("A zebra.")
+    index = Index(folder_of(tmp_path))
+    update_index(index)
+    with index.open() as database:
+        assert len(_rank_by_weights(database, {"zebra": 1.0}, {"zebra": 3}, 1)) == 1
+
+
+def select_words(counts: dict[str, int]) -> tuple[list[str], list[str]]:
+    selected, rest = _select_words({word: 10 / (count + 1) for word, count in counts.items()}, counts)
+    return [*selected], rest
 
 
 def indexed(root: Path, **texts: str) -> PassageSearch:

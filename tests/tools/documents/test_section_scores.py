@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections import Counter
 from pathlib import Path
 from pydoc_data.topics import topics
 
@@ -10,7 +11,7 @@ from tests.tools.documents.test_search import indexed
 
 from taoloop.core.ranking.porter import porter_stem
 from taoloop.core.words import index_terms
-from taoloop.tools.documents.section_scores import _WRITTEN_WEIGHT, _WordCounter
+from taoloop.tools.documents.section_scores import _WordCounter, word_weight
 
 FILLER = "The house has a garden, a wall, and a gate that is closed at night by the man next door."
 
@@ -51,6 +52,24 @@ def test_a_word_as_it_is_written_counts_more_than_another_with_its_stem(tmp_path
     assert first(tmp_path / "texts", "general zebra", **texts) == "b.md"
 
 
+def test_a_form_that_few_sections_have_counts_more_than_one_that_most_have(tmp_path: Path) -> None:
+    others = {f"number{number}": f"The zebras were striping {number}. {FILLER}" for number in range(6)}
+    texts = {"a": f"The zebras were stripes. {FILLER}", "b": f"A zebra was striping. {FILLER}"}
+    assert first(tmp_path / "texts", "zebra striping", **others, **texts) == "b.md"
+
+
+def test_a_word_of_any_question_decides_where_it_is_the_name_of_something(tmp_path: Path) -> None:
+    texts = {"a": f"The for statement. {FILLER}", "b": f"The while statement. {FILLER}"}
+    assert first(tmp_path / "texts", "how is a for statement run", **texts) == "a.md"
+
+
+def test_a_word_of_any_question_that_is_rare_in_the_texts_says_little(tmp_path: Path) -> None:
+    texts = {"a": f"Why not? {FILLER}", "b": f"The zebra. {FILLER}", "c": f"A zebra, too. {FILLER}"}
+    assert word_weight("why", 4.0) == word_weight("why", 2.0) < word_weight("zebra", 2.0)
+    assert word_weight("with", 0.3) == 0.3
+    assert first(tmp_path / "texts", "why zebra", **texts) in ("b.md", "c.md")
+
+
 def test_words_side_by_side_count_more_than_the_same_words_apart(tmp_path: Path) -> None:
     texts = {"a": f"A zebra and, far away, a fence. {FILLER}", "b": f"A zebra fence and, far away, nothing. {FILLER}"}
     assert first(tmp_path / "texts", "zebra fence", **texts) == "b.md"
@@ -76,13 +95,13 @@ def test_words_are_counted_in_all_their_forms_as_an_index_has_them() -> None:
     terms = index_terms(text)
     words = {porter_stem(word): word for word in [*index_terms(topics["strings"]), *terms] if word.isascii()}
     counts = _WordCounter([*words.values(), "消息", "图片", "urumqi"]).count(text)
-    expected = dict.fromkeys(words, 0.0)
-    for term in terms:
-        stem = porter_stem(term)
-        if stem in words:
-            expected[stem] += _WRITTEN_WEIGHT if term == words[stem] else 1
-    assert {stem: counts.stems.get(stem, 0) for stem in words} == pytest.approx(expected)
+    expected = Counter(stem for stem in map(porter_stem, terms) if stem in words)
+    assert {stem: counts.stems.get(stem, 0) for stem in words} == {stem: expected[stem] for stem in words}
+    written = Counter(terms)
+    assert {word: counts.stems.get(f"={word}", 0) for word in words.values()} == {
+        word: written[word] for word in words.values()
+    }
     assert counts.stems["消息"] == 2
     assert "图片" not in counts.stems
-    assert counts.stems["urumqi"] == _WRITTEN_WEIGHT
+    assert counts.stems["urumqi"] == counts.stems["=urumqi"] == 1
     assert not _WordCounter([]).count(text).stems

@@ -8,9 +8,9 @@ from typing import Any
 
 import pytest
 from tests.chinese import english_in
-from tests.pictures import SeeingModel, png
+from tests.pictures import PDF, SeeingModel, png
 
-from taoloop import Agent, Image, Limits, ScriptedModel
+from taoloop import Agent, File, Image, Limits, ScriptedModel
 from taoloop.core.events import ActionRequested, InDoubt, Observed
 from taoloop.core.views.transcript import Result
 from taoloop.dialects.prompt import describe
@@ -98,6 +98,19 @@ def test_pictures_and_binary_resources_become_images_by_their_bytes(fake: Make) 
     assert observed.images[0].media_type == "image/png"
     assert cat.base64 not in observed.output
     assert model.shown == [cat.info.ref, chart.info.ref]
+
+
+def test_a_pdf_in_a_resource_is_a_file_under_its_name(fake: Make) -> None:
+    offer = File(PDF, name="offer.pdf")
+    resource = {"uri": "a://b/offer.pdf?x=1", "mimeType": "text/plain", "blob": offer.base64}
+    content = [TEXT, {"type": "resource", "resource": resource}]
+    loaded = mcp_tools(fake({"call": "result", "result": {"content": content}}, tiers={"echo": "read"}))
+    model = SeeingModel(("fake.echo", '{"text": "x"}'), "done")
+    result = Agent(model=model, tools=loaded.tools, **FREE).run_sync("do it")
+    [observed] = facts(result, Observed)
+    assert observed.files == (offer.info,)
+    assert offer.base64 not in observed.output
+    assert model.requests[-1].image_data == {offer.info.ref: offer.base64}
 
 
 def output_of(tool: Tool) -> ToolOutput:

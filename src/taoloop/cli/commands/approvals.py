@@ -7,14 +7,13 @@ import re
 import sys
 from collections.abc import Awaitable, Callable, Collection, Mapping, Sequence
 from dataclasses import replace
-from pathlib import Path
 from typing import Any, TextIO, get_args
 
 import click
 
 from taoloop.cli import exit_codes as exits, options
 from taoloop.cli.completion import complete_run_ids
-from taoloop.cli.database import database, load_environment, load_run, query_database
+from taoloop.cli.database import database, find_run_id, load_environment, load_run, query_database
 from taoloop.cli.options import authentication_of, current_user
 from taoloop.cli.translation import translate, view_language
 from taoloop.cli.ui.approval_prompt import confirm
@@ -36,6 +35,7 @@ from taoloop.core.text import escape_invisible
 from taoloop.core.trace import Trace
 from taoloop.core.views.steps import PROBE
 from taoloop.errors import ConfigError, NotWaiting
+from taoloop.journals.addresses import DatabaseAddress
 from taoloop.journals.base import Journal
 from taoloop.runtime.after.abandonment import abandon_run
 from taoloop.runtime.after.evaluation import mark_run
@@ -59,6 +59,7 @@ from taoloop.runtime.approvals.request import (
     approval_request,
     unanswered_calls,
 )
+from taoloop.runtime.approvals.run_excerpt import read_excerpt
 from taoloop.runtime.approvals.user_questions import question_answer
 from taoloop.translation import mark, translate_error
 
@@ -109,9 +110,9 @@ def approvals_command(run_id: str | None, with_all: bool, db: str | None, as_jso
     return exits.OK
 
 
-def _load_listing(path: Path, run_prefix: str | None, kinds: Collection[InboxKind]) -> InboxListing:
+def _load_listing(path: DatabaseAddress, run_prefix: str | None, kinds: Collection[InboxKind]) -> InboxListing:
     """What waits, the items of one run together; says of each run that cannot be read, or is not as it was written."""
-    run_id = None if run_prefix is None else load_run(path, run_prefix).run_id
+    run_id = None if run_prefix is None else find_run_id(path, run_prefix)
 
     async def load(journal: Journal) -> InboxListing:
         listing = await Inbox(journal).load(kinds=kinds, run_id=run_id)
@@ -240,7 +241,7 @@ def answer_command(run_id: str, words: tuple[str, ...], db: str | None, by: str 
 
     async def answer(journal: Journal, full_id: str) -> AnswerRecorded:
         if call_ids:
-            trace = Trace(full_id, await journal.load(full_id))
+            trace = await read_excerpt(journal, full_id, call_ids=call_ids)
             request = approval_request(trace, require_waiting(trace, call_ids[0]))
         else:
             waiting = await pending_approvals(journal, run_id=full_id)
@@ -328,7 +329,7 @@ def abandon_command(run_id: str, by: str | None, note: str, db: str | None, as_j
     """
     path, name = database(db, load_environment()), current_user(by)
     with capture_stdout() as stream:
-        full_id = load_run(path, run_id).run_id
+        full_id = find_run_id(path, run_id)
         recorded = query_database(
             path,
             lambda journal: abandon_run(journal, full_id, by=name, authenticated=authentication_of(name), note=note),
@@ -361,7 +362,7 @@ def mark_command(run_id: str, verdict: MarkVerdict, by: str | None, note: str, d
     """
     path, name = database(db, load_environment()), current_user(by)
     with capture_stdout() as stream:
-        full_id = load_run(path, run_id).run_id
+        full_id = find_run_id(path, run_id)
         recorded = query_database(
             path,
             lambda journal: mark_run(
@@ -408,13 +409,13 @@ def _record(
     """Add something to a run; print what was written, and how to resume the outermost run around it."""
     path = database(db, load_environment())
     with capture_stdout() as stream:
-        run_id = load_run(path, run_prefix).run_id  # a run that does not exist must not create the database
+        run_id = find_run_id(path, run_prefix)  # a run that does not exist must not create the database
 
         async def work(journal: Journal) -> tuple[AnswerRecorded, str]:
             try:
                 recorded = await add(journal, run_id)
             except NotWaiting as error:
-                if hint := _doubt_hint(Trace(run_id, await journal.load(run_id))):
+                if hint := _doubt_hint(await read_excerpt(journal, run_id)):
                     raise NotWaiting(error.message, hint=f"{error.hint} {hint}") from error
                 raise
             return recorded, await outermost_run_id(journal, recorded.trace)

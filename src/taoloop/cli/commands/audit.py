@@ -5,7 +5,7 @@ from __future__ import annotations
 import os
 from dataclasses import replace
 from pathlib import Path
-from typing import Any, NamedTuple, cast
+from typing import Any, NamedTuple, Protocol, cast
 
 import click
 from rich.cells import cell_len
@@ -18,8 +18,8 @@ from taoloop.cli.ui.stdio import OutputError, capture_stdout, one_line, print_st
 from taoloop.core.stored_events import ChainError, ChainReport, LogReport, check
 from taoloop.core.views.trace_export import from_lines
 from taoloop.errors import ConfigError, JournalCorrupt, JournalError, RunNotFound
+from taoloop.journals.addresses import DatabaseAddress
 from taoloop.journals.base import Journal
-from taoloop.journals.sqlite.journal import SqliteJournal
 from taoloop.runtime.after.report import FORMATS, ChainedRun, export, stored_run
 from taoloop.translation import mark
 
@@ -56,8 +56,8 @@ def verify_command(
         return _verify_all(database(db, load_environment()), noted_head, as_json)
     with stable_texts(as_json):
         if file is not None:
-            location = Path(file)
-            report, links = _of_file(location)
+            location: DatabaseAddress = Path(file)
+            report, links = _of_file(Path(file))
         else:
             path = database(db, load_environment())
             report, rows = query_database(path, lambda journal: _stored(journal, path, run_id or ""))
@@ -72,7 +72,7 @@ def verify_command(
     return _exit_code(location, report)
 
 
-def _exit_code(location: Path, report: ChainReport) -> int:
+def _exit_code(location: DatabaseAddress, report: ChainReport) -> int:
     """12 for a run that is not as it was written, which is reported."""
     if report.first is None:
         return exits.OK
@@ -88,7 +88,7 @@ class _DatabaseReport(NamedTuple):
     bad: list[ChainReport]
 
 
-def _verify_all(path: Path, noted_head: str, as_json: bool) -> int:
+def _verify_all(path: DatabaseAddress, noted_head: str, as_json: bool) -> int:
     with stable_texts(as_json):
         log, bad = query_database(path, _stored_runs)
         if noted_head and not any(link.startswith(noted_head) for link in log.links):
@@ -109,9 +109,13 @@ def _verify_all(path: Path, noted_head: str, as_json: bool) -> int:
     return exits.TAMPERED
 
 
+class _HasRunLog(Protocol):
+    async def verify_log(self) -> LogReport: ...
+
+
 async def _stored_runs(journal: Journal) -> _DatabaseReport:
     """One run in memory at a time."""
-    log = await cast("SqliteJournal", journal).verify_log()
+    log = await cast("_HasRunLog", journal).verify_log()
     bad: list[ChainReport] = []
     for run_id in log.run_ids:
         try:
@@ -273,7 +277,7 @@ def export_command(run_id: str, db: str | None, form: str | None, output: str | 
     return _exit_code(path, run.chain)
 
 
-async def _stored(journal: Journal, path: Path, run_prefix: str) -> ChainedRun:
+async def _stored(journal: Journal, path: DatabaseAddress, run_prefix: str) -> ChainedRun:
     """The run that is meant, also one that the list has lost because somebody edited it."""
     try:
         run_id = await find_run(journal, path, run_prefix.strip())
@@ -287,7 +291,7 @@ def _form_of(output: str | None) -> str:
     return {".html": "html", ".htm": "html", ".md": "md"}.get(ending, "jsonl")
 
 
-def _rendered(path: Path, form: str, run: ChainedRun) -> str:
+def _rendered(path: DatabaseAddress, form: str, run: ChainedRun) -> str:
     try:
         return export(run, form)
     except JournalCorrupt as error:

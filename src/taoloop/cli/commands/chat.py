@@ -12,32 +12,32 @@ import click
 from taoloop.cli import exit_codes as exits
 from taoloop.cli.agent_loading import AgentOptions, database_of
 from taoloop.cli.commands.run import new_session, run_command
-from taoloop.cli.database import load_environment
+from taoloop.cli.database import file_beside, load_environment
 from taoloop.cli.translation import translate
 from taoloop.cli.ui.chat_prompt import read_chat_lines
 from taoloop.cli.ui.stdio import capture_stdout, print_stderr
 from taoloop.errors import ConfigError, TaoError
 from taoloop.runtime.agent import Agent
 from taoloop.runtime.conversations.sessions import next_turn
-from taoloop.runtime.engine.run_artifacts import read_images
+from taoloop.runtime.engine.attachment_sources import load_attachment
 from taoloop.translation import translate_error
 
 _OF_ONE_RUN = {
-    *("words", "resume", "take_over", "kill_holder", "recover", "as_json", "image", "lessons_from", "output_schema"),
+    *("words", "resume", "take_over", "kill_holder", "recover", "as_json", "attach", "lessons_from", "output_schema"),
 }
 """Parameters of `tao run` that a conversation does not have."""
 
-_ABSENT: dict[str, Any] = {"image": (), "lessons_from": (), "output_schema": None}
+_ABSENT: dict[str, Any] = {"attach": (), "lessons_from": (), "output_schema": None}
 
 
 def _chat(after: str | None, session: str, db: str | None, *, verbose: bool, **arguments: Any) -> int:
     """Talk with an agent: each line is a task, and each run sees the tasks and answers of those before it.
 
     A call that changes something is put before you where it comes up. A line that begins with `/` is a command:
-    `/image PATH` adds a picture to the next line, `/quit` ends the conversation, as Ctrl-D does; `//` begins a task
-    with one slash. Ctrl-C stops the run that is at work. Lines that were typed at a terminal are kept beside the
-    database, in `chat_history`. From a pipe each line is a task, too; a run that waits or fails ends the conversation
-    with its exit code.
+    `/attach PATH` adds a picture, a PDF or a text to the next line, `/quit` ends the conversation, as Ctrl-D does; `//`
+    begins a task with one slash. Ctrl-C stops the run that is at work. Lines that were typed at a terminal are kept
+    beside the database, in `chat_history`. From a pipe each line is a task, too; a run that waits or fails ends the
+    conversation with its exit code.
 
       tao chat
       tao chat --agent agent.yaml --after last     go on with the newest run
@@ -64,9 +64,10 @@ class _TerminalChat:
         self._verbose, self._arguments = verbose, arguments
         self._env = load_environment()
         self._options = AgentOptions.from_arguments(arguments)
-        self._images: list[str] = []
+        self._attached: list[str] = []
         self._can_ask = sys.stdin.isatty()
-        self.history = database_of(self._options, self._env, db).with_name("chat_history")
+        path = database_of(self._options, self._env, db)
+        self.history = file_beside(path, self._env).with_name("chat_history")
         self.code = exits.OF_STATUS["completed"]
 
     def take(self, line: str) -> bool:
@@ -95,23 +96,23 @@ class _TerminalChat:
 
     def _command(self, line: str) -> None:
         name, _, path = line.partition(" ")
-        if name != "/image" or not path.strip():
+        if name not in ("/attach", "/image") or not path.strip():
             raise ConfigError(
                 translate("There is no command {line!r}.", line=line),
-                hint=translate("Write /image PATH or /quit; // begins a task with a slash."),
+                hint=translate("Write /attach PATH or /quit; // begins a task with a slash."),
             )
-        read_images([Path(path.strip()).expanduser()])  # what is wrong with it is said now
-        self._images.append(str(Path(path.strip()).expanduser()))
+        load_attachment(Path(path.strip()).expanduser())  # what is wrong with it is said now
+        self._attached.append(str(Path(path.strip()).expanduser()))
 
     def _run(self, task: str) -> None:
         """The next run; it is part of the conversation if it has an answer."""
-        arguments = self._arguments | {"image": tuple(self._images)}
+        arguments = self._arguments | {"attach": tuple(self._attached)}
         with capture_stdout() as stream:
             turn = new_session(self._options, self._env, task, self._db, self._after, arguments)
             if self._session:
                 turn.join_session(self._session, asyncio.run(_next_turn(turn.agent, self._session)))
             self.code = turn.run(stream, as_json=False, verbose=self._verbose)
-        self._images = []
+        self._attached = []
         ended = turn.trace.finished
         if ended is not None and ended.answer is not None and not self._session:
             self._after = turn.trace.run_id

@@ -25,6 +25,7 @@ from taoloop.cli.translation import join_on_one_line, stable_texts, translate
 from taoloop.cli.ui.event_view import console_for, write_rows
 from taoloop.cli.ui.stdio import capture_stdout, print_stderr, write_json_lines
 from taoloop.errors import EnvFileError, TaoError, UnknownName
+from taoloop.journals.addresses import DatabaseAddress
 from taoloop.journals.queries import RunQuery, queries_of
 from taoloop.models.env_file import ENV_FILE
 from taoloop.models.providers import (
@@ -198,7 +199,10 @@ def _sandbox() -> Iterator[SetupCheck]:
         yield SetupCheck("sandbox", "ok", text)
 
 
-def _database(path: Path) -> Iterator[SetupCheck]:
+def _database(path: DatabaseAddress) -> Iterator[SetupCheck]:
+    if not isinstance(path, Path):
+        yield from _server(path)
+        return
     folder = path.parent
     while not folder.exists() and folder != folder.parent:
         folder = folder.parent
@@ -219,6 +223,15 @@ def _database(path: Path) -> Iterator[SetupCheck]:
         return
     hint = translate("Free some space; a full disk ends runs.") if free < _LITTLE_SPACE else ""
     yield SetupCheck("space", "warn" if hint else "ok", translate("{n:.1f} GB free", n=free / 1024**3), hint)
+
+
+def _server(path: DatabaseAddress) -> Iterator[SetupCheck]:
+    try:
+        count = sum(query_database(path, lambda journal: queries_of(journal).count(RunQuery())).values())
+    except TaoError as error:
+        yield SetupCheck("database", "fail", *error_texts(error))
+    else:
+        yield SetupCheck("database", "ok", translate("{path}: {n} run|{path}: {n} runs", path=path, n=count))
 
 
 def _writable(target: Path, folder: Path) -> SetupCheck:

@@ -29,8 +29,8 @@ from taoloop.evals.stored_runs.run_cases import RunSuite, suite_of_runs
 from taoloop.evals.stored_runs.run_selection import RunSelection, selected_runs
 from taoloop.evals.suite import DEFAULT_CONCURRENCY
 from taoloop.evals.trials.trial_agent import policy_named
+from taoloop.journals.addresses import DatabaseAddress, journal_at
 from taoloop.journals.base import Journal
-from taoloop.journals.sqlite.journal import SqliteJournal
 from taoloop.models.model_builder import BuiltModel, build_model
 from taoloop.models.settings import Retry
 from taoloop.runtime.agent import Agent
@@ -159,7 +159,7 @@ def write_suite_of_runs(chosen: StoredRunOptions, arguments: Mapping[str, Any]) 
     return exits.OK
 
 
-def _no_run(path: Path, reasons: Mapping[str, int]) -> ConfigError:
+def _no_run(path: DatabaseAddress, reasons: Mapping[str, int]) -> ConfigError:
     _print_left_out(reasons)
     hint = translate("See which runs there are: {command}.", command="tao runs")
     return ConfigError(translate("{path}: no run fits.", path=path), hint=hint)
@@ -187,7 +187,7 @@ def try_on_stored_runs(chosen: StoredRunOptions, arguments: Mapping[str, Any]) -
 
     async def work() -> Counterfactual:
         try:
-            async with SqliteJournal(path, read_only=True) as journal:
+            async with journal_at(path, read_only=True) as journal:
                 return await try_change(
                     change,
                     _counted(selected_runs(journal, chosen.selection)),

@@ -37,6 +37,7 @@ from taoloop.config.tool_file import load_tools
 from taoloop.core.cards.tool_search import PAGING_TOOL
 from taoloop.core.policy import Policy
 from taoloop.errors import ConfigError
+from taoloop.journals.addresses import DatabaseAddress, database_address
 from taoloop.journals.base import Journal
 from taoloop.policy import reject_unmatchable_rules
 from taoloop.runtime.after.recovery import orphans
@@ -113,7 +114,7 @@ class _Plan:
     arguments: Mapping[str, Any]
     chosen: AgentOptions
     policy: Policy
-    db: Path
+    db: DatabaseAddress
     env: Mapping[str, str]
     tools: list[Tool] = field(default_factory=list)
     agents: list[Agent] = field(default_factory=list)
@@ -243,11 +244,11 @@ async def _offers(
     plan: _Plan, dispatcher: mcp_server.CallDispatcher, stack: AsyncExitStack
 ) -> list[mcp_server.CardTool | mcp_server.AgentAsTool]:
     """The tools and agents with what they need: their journals stay open as long as the server."""
-    reported: set[Path] = set()
+    reported: set[DatabaseAddress] = set()
 
-    async def opened(journal: Journal | str | Path | None) -> Journal:
-        if journal is None or isinstance(journal, str | Path):
-            path = Path(journal) if journal is not None else plan.db
+    async def opened(journal: Journal | str | DatabaseAddress | None) -> Journal:
+        if journal is None or isinstance(journal, str | DatabaseAddress):
+            path = database_address(journal) if journal is not None else plan.db
             make_private(path, expected=path == database(None, {}))
             journal = await stack.enter_async_context(JOURNALS.use(path))
             if path not in reported:
@@ -273,7 +274,7 @@ async def _offers(
     return offers
 
 
-async def _report_orphaned_runs(journal: Journal, path: Path) -> None:
+async def _report_orphaned_runs(journal: Journal, path: DatabaseAddress) -> None:
     """Report the runs of processes that were killed. None of them is resumed here."""
     if count := len(await orphans(journal)):
         text = mark(

@@ -6,7 +6,6 @@ import asyncio
 import signal
 from dataclasses import replace
 from importlib.util import find_spec
-from pathlib import Path
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 import click
@@ -19,6 +18,7 @@ from taoloop.cli.signals import signal_callbacks
 from taoloop.cli.translation import interface_language, translate
 from taoloop.cli.ui.stdio import print_stderr
 from taoloop.core.agent_spec import AgentSpec
+from taoloop.journals.addresses import DatabaseAddress
 from taoloop.runtime.agent import Agent
 from taoloop.runtime.journal_access import JOURNALS
 from taoloop.tools.openapi.settings import is_http_url
@@ -111,7 +111,7 @@ class Notices(NamedTuple):
 
 
 async def _serve(
-    path: Path,
+    path: DatabaseAddress,
     access: TokenAccess,
     agent_for: AgentSource,
     host: str,

@@ -23,6 +23,7 @@ from taoloop.core.events import ActionRequested, Source, Verdict
 from taoloop.core.policy import Policy, Rule, with_pin
 from taoloop.core.trace import Trace
 from taoloop.errors import ConfigError
+from taoloop.journals.addresses import DatabaseAddress
 from taoloop.journals.base import Journal
 from taoloop.policy.review.rule_suggestion import suggest_rules
 from taoloop.policy.review.unmet_conditions import UnmetRule, unmet_rules
@@ -113,7 +114,9 @@ def test_command(file: str, runs: tuple[str, ...], db: str | None, as_json: bool
     return exits.FOUND if trial.counts["newly_runs"] else exits.OK
 
 
-async def _traces(journal: Journal, path: Path, run_prefixes: tuple[str, ...] | None) -> AsyncIterator[Trace]:
+async def _traces(
+    journal: Journal, path: DatabaseAddress, run_prefixes: tuple[str, ...] | None
+) -> AsyncIterator[Trace]:
     """The runs, one at a time; by default all of them, the oldest first."""
     if run_prefixes is None:
         run_ids = [row.run_id for row in reversed(await journal.runs(limit=ALL_RUNS))]
@@ -338,7 +341,7 @@ def suggest_command(run_ids: tuple[str, ...], policy: str | None, output: str | 
     return exits.OK
 
 
-async def _load_all(journal: Journal, path: Path, run_prefixes: tuple[str, ...]) -> list[Trace]:
+async def _load_all(journal: Journal, path: DatabaseAddress, run_prefixes: tuple[str, ...]) -> list[Trace]:
     return [trace async for trace in _traces(journal, path, run_prefixes)]
 
 

@@ -11,7 +11,6 @@ from collections.abc import Callable, Mapping
 from contextlib import suppress
 from dataclasses import replace
 from functools import partial
-from pathlib import Path
 from typing import Any, TextIO
 
 import click
@@ -50,15 +49,15 @@ from taoloop.cli.ui.stdio import OutputError, capture_stdout, one_line, print_st
 from taoloop.core.events import Event
 from taoloop.core.trace import Trace
 from taoloop.errors import ConfigError, RunNotResumable, TaoError
-from taoloop.journals.sqlite.journal import SqliteJournal
+from taoloop.journals.addresses import DatabaseAddress, journal_at, stored_at
 from taoloop.models.base import DeltaListener
 from taoloop.runtime.after.fork import fork_for
 from taoloop.runtime.after.fork_edits import Edits
 from taoloop.runtime.after.recovery import Recovered, belongs_to, orphans, recover, stuck_runs
 from taoloop.runtime.agent import Agent
 from taoloop.runtime.bound_agent import bind
+from taoloop.runtime.engine.attachment_sources import load_attachment
 from taoloop.runtime.engine.clock import new_run_id
-from taoloop.runtime.engine.run_artifacts import read_images
 from taoloop.runtime.journal_access import end_holder, require_unlocked
 from taoloop.runtime.runner import Listener
 from taoloop.runtime.subagent import inner_agents
@@ -66,7 +65,7 @@ from taoloop.translation import mark, translate_error
 
 _FIXED = (
     *("dialect", "strategy", "lang", "output_schema", "context_tokens", "prompts", "evidence"),
-    *("no_closing_turn", "image", "lessons_from"),
+    *("no_closing_turn", "attach", "lessons_from"),
 )
 """Parameters that describe a run; it keeps its description when it is resumed."""
 
@@ -77,7 +76,7 @@ _FIXED = (
 @click.option("--model", metavar="SPEC", help="offline, openai:NAME, deepseek:NAME, ollama:NAME, scripted:FILE …")
 @options.fallback_option
 @options.vision_option
-@options.image_option
+@options.attach_option
 @click.option(
     "--dialect", metavar="NAME", help="How the model writes decisions: native, json, json_final, text or fenced."
 )
@@ -138,7 +137,7 @@ def run_command(
       tao run "What is 3.5 squared plus the hour in Asia/Shanghai?"
       tao run "What is in notes.md?" --workspace ~/notes
       tao run "Which orders are late?" --tools tools.yaml,calculator
-      tao run "What is in this picture?" --image photo.jpg --model openai:gpt-4o-mini
+      tao run "What is in this picture?" --attach photo.jpg --model openai:gpt-4o-mini
       tao run "Plan the release" --agent agent.yaml --model openai:gpt-4o-mini --max-cost 0.50
       tao run "What time is it in Tokyo?" --after last     the next turn of a conversation
       tao run --resume 20261104-09 --max-steps 12
@@ -282,9 +281,9 @@ class RunSession:
 
     def report_orphaned_runs(self, env: Mapping[str, str], *, recover: bool) -> None:
         """Report on standard error the runs whose processes died; with `recover` resume those of this agent first."""
-        agent, journal = self.agent, self.agent.journal
+        agent, path = self.agent, stored_at(self.agent.journal)
         self.agent = replace(agent, recover_on_start=False)  # it is done here
-        if not isinstance(journal, str | Path) or not (orphan_count := count_orphaned_runs(Path(journal))):
+        if path is None or not (orphan_count := count_orphaned_runs(path)):
             return
         if recover or agent.recover_on_start:
 
@@ -293,10 +292,10 @@ class RunSession:
                 values = {"run_id": recovered.run_id, "status": status, "text": one_line(text)}
                 self.report("run {run_id}, left unfinished, is now {status}: {text}", **values)
 
-            asyncio.run(recover_with(Path(journal), AgentOptions(), env, report_recovered, only=agent))
-            orphan_count = count_orphaned_runs(Path(journal))
+            asyncio.run(recover_with(path, AgentOptions(), env, report_recovered, only=agent))
+            orphan_count = count_orphaned_runs(path)
         if orphan_count:
-            db = None if Path(journal) == database(None, env) else str(journal)
+            db = None if path == database(None, env) else str(path)
             self.report(
                 "{n} run was left unfinished by a process that died. Resume it: {command}"
                 "|{n} runs were left unfinished by processes that died. Resume them: {command}",
@@ -357,14 +356,14 @@ def new_session(
     agent = with_mock_model(configured, chosen, env)
     with warn_if_workspace_is_new(agent.workspace):
         spec = agent.spec_for(task)  # whatever is wrong with the agent is reported before anything is stored
-        images = read_images(given["image"], bind(agent).redactor)
+        images = bind(agent).read_attachments([load_attachment(path) for path in given["attach"]])
         models = [spec.model, *(bind(inner).spec_for(task).model for inner in inner_agents(agent))]
     for model in models:
         require_extra(model)
     if notice := model_notice(configured, agent, env, view_language(spec.language, sys.stderr)):
         print_stderr(notice)
-    if isinstance(agent.journal, str | Path):
-        make_private(Path(agent.journal), expected=Path(agent.journal) == database(None, {}))
+    if (path := stored_at(agent.journal)) is not None:
+        make_private(path, expected=path == database(None, {}))
     trace = Trace(new_run_id(agent.clock.now()))
     call = {"task": task, "after": None if earlier is None else earlier.run_id, "images": images}
     return RunSession(agent, trace, spec.language, db, lessons_from=given["lessons_from"], **call)
@@ -558,7 +557,7 @@ def recover_command(db: str | None, agent: str | None, after: float | None, dry_
 
 
 async def recover_with(
-    path: Path,
+    path: DatabaseAddress,
     chosen: AgentOptions,
     env: Mapping[str, str],
     report: Callable[[Recovered], None],
@@ -568,7 +567,7 @@ async def recover_with(
 ) -> list[Recovered]:
     """Resume the orphaned runs of a database, with the agents that the runs name; `only` those of one agent."""
     agents: list[Agent] = []
-    async with SqliteJournal(path) as journal:
+    async with journal_at(path) as journal:
 
         def agent_for(trace: Trace) -> Agent | None:
             if only is not None and not belongs_to(trace, only):

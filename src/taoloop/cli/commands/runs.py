@@ -7,7 +7,6 @@ from collections.abc import Collection, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import asdict
 from datetime import UTC, datetime
-from pathlib import Path
 from typing import TextIO
 
 import click
@@ -22,16 +21,16 @@ from taoloop.cli.database import ALL_RUNS, database, load_environment, query_dat
 from taoloop.cli.translation import translate
 from taoloop.cli.ui.event_view import STATUS_STYLES, console_for, format_local_time
 from taoloop.cli.ui.stdio import capture_stdout, one_line, print_stderr, write_json_lines
-from taoloop.core.trace import Trace
+from taoloop.core.events import Compensated
+from taoloop.journals.addresses import DatabaseAddress
 from taoloop.journals.base import Journal, RunLocks, RunRow, locks_of
 from taoloop.journals.costs import GROUPS, totals, unpriced_models, usage_rows
 from taoloop.journals.queries import RunQuery, queries_of, runs_inside
 from taoloop.journals.usage import UsageRow
 from taoloop.journals.usage_report import usage_csv
-from taoloop.runtime.after.recovery import stuck_runs
+from taoloop.runtime.after.recovery import stuck_excerpts
 from taoloop.runtime.approvals.inbox import WaitingQuestions
 from taoloop.runtime.fleet.wakes import is_submitted
-from taoloop.runtime.resume_facts import undone_calls
 from taoloop.translation import mark
 
 _HEADER = mark(("run", "started", "status", "events", "task"))
@@ -95,7 +94,7 @@ def runs_command(
     return exits.OK
 
 
-def _nothing(path: Path, query: RunQuery) -> str:
+def _nothing(path: DatabaseAddress, query: RunQuery) -> str:
     """Why the list is empty."""
     if query.text or query.agent is not None:
         return translate("{path}: no run fits.", path=path)
@@ -114,7 +113,7 @@ async def _load_rows(journal: Journal, limit: int, query: RunQuery) -> tuple[lis
     holds = locks_of(journal)
     if holds is None:
         return rows, states
-    stuck = {trace.run_id for trace in await stuck_runs(journal)}
+    stuck = {trace.run_id for trace in await stuck_excerpts(journal)}
     for row in rows:
         if row.status == "running" and await holds.holder(row.run_id) is None:
             states[row.run_id] = "stuck" if row.run_id in stuck else await _idle_state(journal, holds, row.run_id)
@@ -144,7 +143,12 @@ async def _is_undone(journal: Journal, run_id: str, undos: Collection[str]) -> b
     """Whether effects of a run, or of one inside it, were undone; `undos` are the runs that something undid."""
     if not any(f"{undone}.".startswith(f"{run_id}.") for undone in undos):
         return False
-    return bool(undone_calls(Trace(run_id, await journal.load(run_id))))
+    after = -1
+    while events := await queries_of(journal).read(run_id, after=after, kinds=(Compensated.kind,)):
+        if any(isinstance(event.fact, Compensated) and event.fact.ok for event in events):
+            return True
+        after = events[-1].seq
+    return False
 
 
 def _state(row: RunRow, states: Mapping[str, str]) -> str:

@@ -8,24 +8,25 @@ import signal
 from collections.abc import Callable, Mapping
 from functools import partial
 from importlib.util import find_spec
-from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import click
 
 from taoloop.cli import options
 from taoloop.cli.agent_loading import missing_package
-from taoloop.cli.database import database, load_environment, make_private
+from taoloop.cli.database import database, file_beside, load_environment, make_private
 from taoloop.cli.signals import signal_callbacks
 from taoloop.cli.translation import interface_language, translate
 from taoloop.cli.ui.stdio import print_stderr
 from taoloop.errors import ConfigError
+from taoloop.journals.addresses import DatabaseAddress
 from taoloop.runtime.journal_access import JOURNALS
 from taoloop.translation import set_interface_language, translate_error
 
 if TYPE_CHECKING:
     from taoloop.serve.gateway.config.model import GatewayConfig
     from taoloop.serve.gateway.observe.request_log import LogFormat
+    from taoloop.serve.gateway.server import GatewayServer
 
 
 @click.command("serve")
@@ -126,7 +127,11 @@ def serve_command(file: str | None, **arguments: Any) -> int:
 
 
 async def _serve(
-    config: GatewayConfig, path: Path, load: Callable[[], GatewayConfig], log_format: LogFormat, env: Mapping[str, str]
+    config: GatewayConfig,
+    path: DatabaseAddress,
+    load: Callable[[], GatewayConfig],
+    log_format: LogFormat,
+    env: Mapping[str, str],
 ) -> int:
     from taoloop.journals.costs import cost_rows  # noqa: PLC0415  # as above
     from taoloop.runtime.engine.clock import SystemClock  # noqa: PLC0415  # as above
@@ -142,7 +147,7 @@ async def _serve(
     language = interface_language()
     set_interface_language("en")  # what clients and the log get outside of a run does not follow the locale
     make_private(path, expected=config.db is None)
-    own_path = database_beside(path)
+    own_path = database_beside(file_beside(path, env))
     make_private(own_path, expected=True)
     async with JOURNALS.use(path) as journal:
         database = GatewayDatabase(own_path)
@@ -166,18 +171,14 @@ async def _serve(
             say=log.message,
             database=database,
         )
-        signals = {signal.SIGINT: process.request_stop, signal.SIGTERM: process.request_stop}
-        if hasattr(signal, "SIGHUP"):  # not on Windows
-            signals[signal.SIGHUP] = process.request_reload
 
         def ready(url: str) -> None:
             _spare_the_collector()
-            text = translate("Serving {agents} on {url}/v1", language, agents=", ".join(config.agents), url=url)
-            print_stderr(text)
+            print_stderr(translate("Serving {agents} on {url}/v1", language, agents=", ".join(config.agents), url=url))
             print_stderr(translate("The panel: {link}", language, link=process.panel_link(url)))
 
         try:
-            with signal_callbacks(signals), log.capture_loggers():
+            with signal_callbacks(_signals_of(process)), log.capture_loggers():
                 await process.serve(on_ready=ready)
         finally:
             counters.close()
@@ -185,6 +186,14 @@ async def _serve(
             if telemetry is not None:
                 await asyncio.to_thread(telemetry.close)
     return 0
+
+
+def _signals_of(process: GatewayServer) -> dict[signal.Signals, Callable[[], None]]:
+    """What the server does at a signal."""
+    signals = {signal.SIGINT: process.request_stop, signal.SIGTERM: process.request_stop}
+    if hasattr(signal, "SIGHUP"):  # not on Windows
+        signals[signal.SIGHUP] = process.request_reload
+    return signals
 
 
 def _spare_the_collector() -> None:

@@ -43,18 +43,20 @@ from taoloop.cli.ui.event_view import (
     write_unknown_calls,
 )
 from taoloop.cli.ui.stdio import OutputError, capture_stdout, print_stderr, write_json_lines
+from taoloop.core.attachments.files import is_remote
 from taoloop.core.decision import UNSUPPORTED
 from taoloop.core.events import Compensated, Event, ModelReplied, Noted, ReplyRejected
 from taoloop.core.human_input import InputAnswered
 from taoloop.core.stored_events import event_line, event_record
-from taoloop.core.texts import task_with_images
-from taoloop.core.trace import Trace, images_of
+from taoloop.core.texts import task_with_attachments
+from taoloop.core.trace import Trace, attachments_of
 from taoloop.core.views.loaded_contents import loaded_contents
 from taoloop.core.views.marks import run_marks
 from taoloop.core.views.plans import MAKE_PLAN, plan_lines, plan_progress, read_plan
 from taoloop.core.views.steps import DROPPED_LESSON, CallView
 from taoloop.core.views.transcript import GATE, Entry, step_summaries, transcript
 from taoloop.errors import ReplayDiverged
+from taoloop.journals.addresses import DatabaseAddress
 from taoloop.runtime.after.replay import ReplayedEvent, replay
 from taoloop.translation import mark, translate_error
 
@@ -79,7 +81,10 @@ _REPLAYED = mark("replayed {n} event: the same as recorded|replayed {n} events: 
 @click.option("--steps", is_flag=True, help="Show the auditable record: what each step did and why.")
 @click.option("--events", is_flag=True, help="Show every event as the live view does, without cutting anything.")
 @click.option(
-    "--save-images", metavar="DIR", type=click.Path(file_okay=False), help="Write the images of the run into a folder."
+    "--save-images",
+    metavar="DIR",
+    type=click.Path(file_okay=False),
+    help="Write the images and files of the run into a folder.",
 )
 def show_command(
     run_id: str, db: str | None, as_json: bool, raw: bool, steps: bool, events: bool, save_images: str | None
@@ -92,7 +97,7 @@ def show_command(
       tao show RUN_ID --steps       the auditable record: what each step did and why
       tao show RUN_ID --raw         the raw output of the model
       tao show RUN_ID --json        the stored events, as `tao run --json` printed them
-      tao show RUN_ID --save-images DIR      also write its images into DIR, each under its name
+      tao show RUN_ID --save-images DIR      also write its images and files into DIR, each under its name
     """
     path = database(db, load_environment())
     trace = load_run(path, run_id)
@@ -102,7 +107,7 @@ def show_command(
         print_stderr(translate(text, run_id=trace.run_id, flaw=flaw.text))
     if save_images is not None:
         for saved in save_images_of(path, trace, Path(save_images)):
-            print_stderr(translate("Image written: {path}", path=saved))
+            print_stderr(translate("File written: {path}", path=saved))
     with capture_stdout() as stream:
         if as_json and steps:
             rows = step_summaries(trace)
@@ -129,18 +134,18 @@ def show_command(
     return exits.OK
 
 
-def save_images_of(path: Path, trace: Trace, folder: Path) -> Iterator[Path]:
-    """Write the images of a run into a folder, readable by their owner only; gives the files as they are written.
+def save_images_of(path: DatabaseAddress, trace: Trace, folder: Path) -> Iterator[Path]:
+    """Write the images and files of a run into a folder, readable by their owner only; gives their paths.
 
     Raises:
-        OutputError: a file cannot be written, or an image is missing in the journal.
+        OutputError: a file cannot be written, or one is missing in the journal.
     """
-    images = {image.ref: image for event in trace.events for image in images_of(event.fact)}
-    for ref, image in images.items():
-        file = folder / f"{ref}.{image.extension}"
+    infos = {info.ref: info for event in trace.events for info in attachments_of(event.fact) if not is_remote(info)}
+    for ref, info in infos.items():
+        file = folder / f"{ref}.{info.extension}"
         artifact = query_database(path, methodcaller("artifact", trace.run_id, ref))
         if artifact is None:
-            raise OutputError(translate("The journal has no image {name}.", name=ref))
+            raise OutputError(translate("The journal has no file {name}.", name=ref))
         try:
             folder.mkdir(parents=True, exist_ok=True)
             make_private_file(file, b64decode(artifact.body))
@@ -175,7 +180,7 @@ def _head(trace: Trace, pen: RowWriter) -> None:
     pen.line(f"{began} · {agent.name} · {agent.model} · {agent.strategy} · {agent.dialect}", "dim")
     if trace.started is not None:
         write_links(pen, trace.started)
-    task = trace.task if trace.started is None else task_with_images(trace.started)
+    task = trace.task if trace.started is None else task_with_attachments(trace.started)
     pen.row("Task", task, style="bold", body="bold")
     pen.gap()
 

@@ -7,7 +7,6 @@ import json
 import sys
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import asdict, dataclass, field, replace
-from pathlib import Path
 from typing import TYPE_CHECKING, Any, TextIO
 
 import click
@@ -47,7 +46,8 @@ from taoloop.core.text import escape_invisible, join_sentences
 from taoloop.core.trace import Trace
 from taoloop.core.views.transcript import Result
 from taoloop.errors import ConfigError, RunNotFound, UnknownName
-from taoloop.journals.sqlite.journal import SqliteJournal
+from taoloop.journals.addresses import DatabaseAddress, journal_at
+from taoloop.journals.base import Journal
 from taoloop.models.offline.planner import OfflineModel
 from taoloop.models.scripted import Reply, ScriptedModel
 from taoloop.runtime.agent import Agent
@@ -490,7 +490,7 @@ def _is_confirmed(tool: Tool, args: str) -> bool:
     return confirm(f"{escape_invisible(call)}\n" + translate("Call it?"))
 
 
-async def _run_call(agent: Agent, tool: Tool, args: str, db_path: Path) -> tuple[Result, str]:
+async def _run_call(agent: Agent, tool: Tool, args: str, db_path: DatabaseAddress) -> tuple[Result, str]:
     """A run that is this call, and the whole output. The arguments go on as they were typed, digits and all."""
     replies: list[Reply] = [
         {"tool_calls": [{"name": tool.name, "args": args}]},
@@ -513,7 +513,7 @@ async def _run_call(agent: Agent, tool: Tool, args: str, db_path: Path) -> tuple
         recover_on_start=False,
         approve=_approver(current_user(None)),
     )
-    async with SqliteJournal(db_path) as journal:
+    async with journal_at(db_path) as journal:
         run_id = new_run_id(agent.clock.now())
         try:
             result = await replace(run, journal=journal).run(f"Call {tool.name} with {args}", run_id=run_id)
@@ -527,7 +527,7 @@ async def _run_call(agent: Agent, tool: Tool, args: str, db_path: Path) -> tuple
         return result, whole.body if whole is not None else observed.output
 
 
-async def _report_doubt(journal: SqliteJournal, run_id: str, db_path: Path) -> None:
+async def _report_doubt(journal: Journal, run_id: str, db_path: DatabaseAddress) -> None:
     """Report a call that was stopped in the middle: nobody knows its outcome."""
     try:
         calls = Trace(run_id, await journal.load(run_id)).calls.values()
@@ -558,7 +558,9 @@ def _observed(result: Result) -> Observed | None:
     return next((call.observed for call in result.trace.calls.values()), None)
 
 
-def _print_result(stream: TextIO, tool: Tool, outcome: tuple[Result, str], db_path: Path, *, as_json: bool) -> int:
+def _print_result(
+    stream: TextIO, tool: Tool, outcome: tuple[Result, str], db_path: DatabaseAddress, *, as_json: bool
+) -> int:
     result, output = outcome
     observed = _observed(result)
     if observed is None:

@@ -6,7 +6,6 @@ import shlex
 import sys
 from collections.abc import Mapping, Sequence
 from dataclasses import replace
-from pathlib import Path
 from typing import Any, TextIO
 
 import click
@@ -25,7 +24,7 @@ from taoloop.core.events import Event, Observed, Undo
 from taoloop.core.text import escape_invisible
 from taoloop.core.views.transcript import input_text, observation_text
 from taoloop.errors import ConfigError
-from taoloop.journals.sqlite.journal import SqliteJournal
+from taoloop.journals.addresses import DatabaseAddress, journal_at
 from taoloop.runtime.after.undo import UndoResult, approved_by, plan_undo, require_not_undone, undo
 from taoloop.runtime.after.undo_plan import PlannedUndo, UndoPlan, UndoStatus
 from taoloop.runtime.agent import Agent
@@ -111,12 +110,12 @@ def undo_command(
 
 
 async def _carry_out(
-    agent: Agent, path: Path, plan: UndoPlan, stopper: SignalStopper, printer: UndoPrinter, **options: Any
+    agent: Agent, path: DatabaseAddress, plan: UndoPlan, stopper: SignalStopper, printer: UndoPrinter, **options: Any
 ) -> UndoResult:
     def hear(run_id: str, entry: Undo | None, event: Event) -> None:
         stopper.guard(lambda _: printer.event(plan, run_id, entry, event))(event)  # type: ignore[arg-type]  # one of them
 
-    async with SqliteJournal(path) as journal:
+    async with journal_at(path) as journal:
         approver = approved_by("user")
         return await undo(agent, journal, plan.run_id, approver=approver, agreed=plan, on_event=hear, **options)
 

@@ -22,7 +22,7 @@ from taoloop.core.decision import UNSUPPORTED, Answer, Voted, number_citations
 from taoloop.core.events import Event
 from taoloop.core.human_input import HookActed, InputAnswered, Marked
 from taoloop.core.stored_events import event_line
-from taoloop.core.texts import gap_text, preapproval_note, task_with_images
+from taoloop.core.texts import gap_text, preapproval_note, task_with_attachments
 from taoloop.core.trace import Trace
 from taoloop.core.views.plans import MAKE_PLAN, plan_lines, read_plan
 from taoloop.core.views.steps import CRITIQUE, DROPPED_LESSON, LESSON, REVISION, TIMED_OUT, TIMEOUT
@@ -231,7 +231,7 @@ class EventWriter:
         model = offline if agent.model == "offline" else agent.model
         self.pen.line(f"{model} · {agent.strategy} · {agent.dialect} · {agent.language}", "dim")
         write_links(self.pen, fact)
-        self.pen.row("Task", task_with_images(fact), style="bold", body="bold")
+        self.pen.row("Task", task_with_attachments(fact), style="bold", body="bold")
 
     def _noted(self, fact: facts.Noted | Marked | HookActed) -> None:
         pen = self.pen

@@ -121,7 +121,7 @@ ENTRY_TEXTS = TextCatalog(
         "in_run": "In run",
         "artifact": "Complete output stored as",
         "artifact_of": "{ref} ({size:,} · sha256 {digest})",
-        "images": "Images",
+        "attachments": "Images and files",
         "used": "Used",
         "used_of": "{used:g} of {allowed:g}",
         "covers": "Up to step",

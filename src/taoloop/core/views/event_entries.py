@@ -12,6 +12,7 @@ from dataclasses import asdict, dataclass
 from typing import Any, Literal, NamedTuple
 
 from taoloop.core.agent_spec import Limits
+from taoloop.core.attachments.files import AttachmentInfo
 from taoloop.core.decision import UNSUPPORTED, Act, Answer, Voted
 from taoloop.core.events import (
     ActionRequested,
@@ -42,7 +43,8 @@ from taoloop.core.events import (
 from taoloop.core.human_input import HookActed, InputAnswered, Marked
 from taoloop.core.message import STEP_PURPOSES, Usage
 from taoloop.core.text import join_sentences
-from taoloop.core.texts import gap_text, image_label, preapproval_note, task_with_images
+from taoloop.core.texts import gap_text, label_of, preapproval_note, task_with_attachments
+from taoloop.core.trace import attachments_of
 from taoloop.core.views.entry_texts import ENTRY_TEXTS
 from taoloop.core.views.handoff import read_outcome
 from taoloop.core.views.loaded_contents import LoadedContents
@@ -111,6 +113,8 @@ class EventEntry:
     """The call that it is about."""
     artifact: str | None = None
     """The name of the whole output, where a text shows its beginning."""
+    attachments: tuple[AttachmentInfo, ...] = ()
+    """The images and files that came with it."""
     citations: tuple[str, ...] = ()
     """The passages of observations that an answer cites, as `doc:ID`."""
 
@@ -193,8 +197,9 @@ class _EntryWriter:
             self._detail("earlier_turns", str(len(fact.history)) if fact.history else ""),
             self._detail("labels", ", ".join(f"{name}={value}" for name, value in fact.labels.items())),
         ]
-        text = EntryText("", task_with_images(fact))
-        return {"tone": "quiet", "title": self._say("task"), "details": details, "texts": [text], "links": links}
+        text = EntryText("", task_with_attachments(fact))
+        parts = {"details": details, "texts": [text], "links": links, "attachments": (*fact.images, *fact.files)}
+        return {"tone": "quiet", "title": self._say("task"), **parts}
 
     def replied(self, fact: ModelReplied) -> dict[str, Any]:
         texts: list[EntryText] = []
@@ -373,12 +378,13 @@ class _EntryWriter:
         if fact.child is not None and fact.ok and (outcome := read_outcome(fact.output)) is not None:
             texts[0] = self._text("answer", outcome.answer or outcome.reason)
             details.append(self._detail("taken_over_by", f"{outcome.agent} · {outcome.status}"))
-        images = "\n".join(image_label(self._language, image) for image in fact.images)
+        attached = "\n".join(label_of(self._language, info) for info in attachments_of(fact))
         return {
             "tone": "good" if fact.ok else "bad",
             "title": self._title("observed" if fact.ok else "failed", self._call(fact.call_id)),
             "details": details,
-            "texts": [*texts, self._text("images", images)],
+            "texts": [*texts, self._text("attachments", attached)],
+            "attachments": attachments_of(fact),
             "links": (RunLink(self._say("in_run"), fact.child),) if fact.child else (),
             "call_id": fact.call_id,
             "artifact": fact.artifact,

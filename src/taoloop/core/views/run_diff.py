@@ -18,7 +18,7 @@ from typing import Any, Literal
 from taoloop.core.agent_spec import AgentSpec
 from taoloop.core.decision import Act, Answer
 from taoloop.core.events import ApprovalGiven, ApprovalRefused, Observed
-from taoloop.core.texts import task_with_images
+from taoloop.core.texts import task_with_attachments
 from taoloop.core.trace import Trace
 from taoloop.core.views.action_alignment import StepAction, align_actions
 from taoloop.core.views.run_figures import RunFigures, run_figures
@@ -252,7 +252,7 @@ def _differ(
 def _prompt_differences(run: int, a: Trace, b: Trace) -> Iterator[Difference]:
     """What the models were given before the first step."""
     differ = partial(_differ, run, (0, 0), "prompt")
-    tasks = ("" if run.started is None else task_with_images(run.started) for run in (a, b))
+    tasks = ("" if run.started is None else task_with_attachments(run.started) for run in (a, b))
     yield from differ("task", *tasks)
     for name in _PROMPT_FIELDS:
         yield from differ(name, getattr(a.agent, name), getattr(b.agent, name))

@@ -12,6 +12,7 @@ from typing import Any, Generic, Literal
 
 from typing_extensions import TypeVar
 
+from taoloop.core.attachments.files import File
 from taoloop.core.cards.questions import is_question
 from taoloop.core.decision import UNSUPPORTED, Act, Answer, EvidenceGap, Voted, excerpt
 from taoloop.core.events import (
@@ -136,6 +137,8 @@ class Result(Generic[Output_co]):
 
     images: tuple[Image, ...] = ()
     """The images that tools returned, each once, in their order."""
+    files: tuple[File, ...] = ()
+    """The files that tools returned, in the same way."""
 
     def __repr__(self) -> str:
         """Id, status, and the beginning of the answer or the reason, in one line."""
@@ -227,7 +230,8 @@ def event_text(event: Event) -> str:
         case Voted() as fact:
             return f"[vote] {votes_text(fact)}\n"
         case ModelReplied(step=step, decision=decision):
-            return f"[step {step}] Thought: {decision.reason if decision else '(unreadable)'}\n"
+            thought = decision.reason if decision else "(unreadable)"
+            return f"[step {step}] Thought: {thought}\n" if thought else f"[step {step}]\n"
         case ActionRequested(tool=tool, args=args):
             return f"  Action: {tool}\n  Action Input: {input_text(args)}\n"
         case Observed() as fact:

@@ -227,10 +227,9 @@ class _ChangeTrial:
         model = self.change.model
         assert model is not None  # noqa: S101  # only then it is asked
         request = effect.request
-        if trace.has_images:
+        if trace.has_attachments:
             artifacts = RunArtifacts(trace, self.journal, model=model)
-            if artifacts.model_sees:
-                request = replace(request, image_data=await artifacts.data_for(request.messages))
+            request = replace(request, image_data=await artifacts.data_for(request.messages) or None)
         schema = trace.agent.output_schema
         check = None if schema is None else validator_for(schema).check
         began = time.perf_counter()

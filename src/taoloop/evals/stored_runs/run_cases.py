@@ -98,8 +98,8 @@ class RunSuite:
             return translate(mark("it has not ended"))
         if started.history or started.after is not None:
             return translate(mark("it continues a conversation"))
-        if started.images:
-            return translate(mark("its task has images"))
+        if started.images or started.files:
+            return translate(mark("its task has images or files"))
         if started.handed_over_by or trace.taken_over is not None:
             return translate(mark("another agent took it over"))
         if run_marks(trace).verdict == "disputed":

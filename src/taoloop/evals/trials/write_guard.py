@@ -11,7 +11,7 @@ import os
 import sys
 import sysconfig
 import tempfile
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Collection, Iterator
 from contextlib import contextmanager
 from contextvars import ContextVar
 from dataclasses import dataclass, field
@@ -54,7 +54,8 @@ class _Guard:
     """What the block made in the folder for temporary files."""
 
 
-_guard: ContextVar[_Guard | None] = ContextVar("taoloop_eval_write_guard", default=None)
+_Guards = ContextVar[_Guard | None]
+_guard: _Guards = ContextVar("taoloop_eval_write_guard", default=None)
 
 
 @contextmanager
@@ -77,8 +78,11 @@ def _install() -> None:
     sys.addaudithook(_audit)  # for good: there is no way to remove one
 
 
-def _audit(event: str, arguments: tuple[Any, ...]) -> None:
-    if event not in _PATHS or (guard := _guard.get()) is None:
+def _audit(
+    event: str, arguments: tuple[Any, ...], *, watched: Collection[str] = _PATHS, guards: _Guards = _guard
+) -> None:
+    # bound here, because the interpreter still calls it at its end, when the names of this module are gone
+    if event not in watched or (guard := guards.get()) is None:
         return
     if event == "open" and not _opens_for_writing(arguments):
         return

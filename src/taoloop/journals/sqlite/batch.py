@@ -9,34 +9,24 @@ from __future__ import annotations
 
 import json
 import sqlite3
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from functools import cache
 from itertools import accumulate
 from pathlib import Path
 from typing import Any, NamedTuple
 
-from taoloop.core.events import Event, Fact, RunStarted
-from taoloop.core.stored_events import (
-    HEAD_KINDS,
-    LOG_ORIGIN,
-    encode_fact,
-    encode_stored,
-    event_hash,
-    genesis_hash,
-    hashed_bytes,
-    log_hash,
-)
-from taoloop.core.text import replace_surrogates
-from taoloop.errors import FenceLost, IllegalEvent, RunExists
-from taoloop.journals.base import KEY, RUNNING, Artifact, Lease, status_after, translate
+from taoloop.core.events import Fact, RunStarted
+from taoloop.core.stored_events import LOG_ORIGIN, event_hash, genesis_hash, log_hash
+from taoloop.errors import IllegalEvent
+from taoloop.journals.base import RUNNING, Lease, status_after
 from taoloop.journals.process_identity import own_identity
+from taoloop.journals.refusals import fence_lost, run_exists, run_grew
 from taoloop.journals.sqlite import schema
 from taoloop.journals.sqlite.errors import not_found
+from taoloop.journals.stored_append import FIRST_FENCE, Append, row_values
 
 _COLUMNS = 7  # of the table event
 _ROWS_AT_ONCE = 32  # 224 parameters; the least limit of any SQLite is 999
-
-FIRST_FENCE = 1
 
 _HEADS_KEPT = 4_096  # runs, of some 300 bytes each
 
@@ -49,13 +39,14 @@ _HEADS = (
 _WAS_PRUNED = "SELECT 1 FROM run_log WHERE run_id = ? AND pruned IS NOT NULL"
 _INSERT_ARTIFACT = """
 INSERT INTO artifact (run_id, ref, form, body) SELECT ?1, ?2, ?3, ?4
-WHERE ?3 NOT LIKE 'image/%' OR NOT EXISTS (SELECT 1 FROM artifact WHERE run_id = ?1 AND ref = ?2)
-"""  # an image that is stored already stays as it is
+WHERE ?3 NOT LIKE '%/%' OR NOT EXISTS (SELECT 1 FROM artifact WHERE run_id = ?1 AND ref = ?2)
+"""  # an image or a file that is stored already stays as it is
 _CREATE = """
-INSERT OR REPLACE INTO run (id, status, fence, holder, task, agent, started_at)
-VALUES (?, ?, ?, ?, '', '', (julianday('now') - 2440587.5) * 86400.0)
+INSERT OR REPLACE INTO run (id, fence, holder, begun, head, status, task, agent, started_at, parent, key, model,
+  description)
+VALUES (?, ?, ?, ?, ?, ?, ?, ?, coalesce(?, (julianday('now') - 2440587.5) * 86400.0), ?, ?, ?, ?)
 """
-
+_UNBEGUN = ("", "", None, None, "", "", None)  # task, agent, time, parent, key, model and description of such a run
 
 _MARK_START = """
 UPDATE run SET status = ?, task = ?, agent = ?, started_at = ?, parent = ?, key = ?, model = ?, description = ?,
@@ -78,37 +69,6 @@ class Acquire(NamedTuple):
 
     at: int | None = None
     """How many events it must have to be taken; None takes it with any number."""
-
-
-class Append(NamedTuple):
-    """Add to a run, already as rows."""
-
-    run_id: str
-    """The run."""
-
-    fence: int
-    """The fence of the lease under which it is added."""
-
-    first: int | None
-    """The seq of the first event; None without events."""
-
-    rows: list[tuple[Any, ...]]
-    """The columns of each event but the last one, which is its link."""
-
-    contents: list[bytes]
-    """What the link of each event covers."""
-
-    artifacts: list[tuple[str, str, str, str]]
-    """The columns of each artifact."""
-
-    marks: list[tuple[float, Fact]]
-    """The facts that change the row of the run, with their times."""
-
-    moves_head: bool
-    """Whether the row of the run has to name the last link."""
-
-    description: tuple[bytes, bytes]
-    """The digest of the description of the agent, and the description, where the run begins so; else empty ones."""
 
 
 class Begin(NamedTuple):
@@ -137,45 +97,6 @@ class RunHead(NamedTuple):
     """The link of the last event."""
 
 
-def row_values(fact: RunStarted) -> tuple[str, str, str | None, str, str]:
-    """What the row of a run says of how it began: task, agent, the run around it, API key and model."""
-    parent = None if fact.parent is None else replace_surrogates(fact.parent)
-    texts = (fact.task, fact.agent.name, fact.labels.get(KEY, ""), fact.agent.model)
-    task, agent, key, model = map(replace_surrogates, texts)
-    return task, agent, parent, key, model
-
-
-def encode(lease: Lease, events: Sequence[Event], artifacts: Sequence[Artifact]) -> Append:
-    """The append as rows.
-
-    Raises:
-        IllegalEvent: the events do not follow one another.
-        ValueError: an event cannot be written as JSON.
-    """
-    run_id, fence = lease.run_id, lease.fence
-    rows: list[tuple[Any, ...]] = []
-    contents: list[bytes] = []
-    marks: list[tuple[float, Fact]] = []
-    moves_head, description = False, (b"", b"")
-    first = events[0].seq if events else None
-    for expected, (seq, at, fact) in enumerate(events, start=first or 0):
-        if seq != expected:
-            raise IllegalEvent(f"Run {run_id!r} expects event {expected}, not {seq}.")
-        kind = fact.kind
-        if type(fact) is RunStarted:
-            body, own, digest = encode_stored(fact)
-            description = digest, own
-        else:  # nearly all
-            body = encode_fact(fact)
-        rows.append((run_id, seq, at, kind, fence, body.decode()))
-        contents.append(hashed_bytes(seq, at, kind, body))
-        moves_head = moves_head or kind in HEAD_KINDS
-        if status_after(fact) is not None:
-            marks.append((at, fact))
-    artifact_rows = [(run_id, artifact.ref, artifact.form, replace_surrogates(artifact.body)) for artifact in artifacts]
-    return Append(run_id, fence, first, rows, contents, artifact_rows, marks, moves_head, description)
-
-
 class Batch:
     """The writes of one transaction: `decide` each, then `write` them all. Begin the transaction before."""
 
@@ -202,7 +123,7 @@ class Batch:
         self._acquired: dict[str, int] = {}
         self._events: list[Any] = []  # the columns of all events one after another
         self._begun: list[tuple[str, bytes]] = []  # the runs that began, each with the link of its first event
-        self._unusual: list[tuple[str]] = []  # those of them that do not begin with `run_started`
+        self._unusual: list[str] = []  # those of them that do not begin with `run_started`
         self._links: dict[str, bytes] = {}  # the new head of each run that grew
         self._artifacts: list[tuple[str, str, str, str]] = []
         self._marks: list[tuple[str, float, Fact]] = []
@@ -223,15 +144,13 @@ class Batch:
             case Acquire(run_id, at):
                 head = self._head(run_id)
                 if at is not None and at != head.next_seq:
-                    message = translate("{path}: run {run_id!r} has new events by now.", path=self._path, run_id=run_id)
-                    hint = translate("Another process is at work on it; nothing was written.")
-                    raise FenceLost(message, hint=hint)
+                    raise run_grew(self._path, run_id)
                 self._heads[run_id] = RunHead(head.fence + 1, head.next_seq, head.link)
                 self._acquired[run_id] = head.fence + 1
                 return Lease(run_id=run_id, fence=head.fence + 1)
             case Begin(run_id, append):
                 if run_id in self._heads:  # also one without events: somebody has its lease
-                    raise _exists(self._path, run_id)
+                    raise run_exists(self._path, run_id)
                 lease = self._create(run_id)
                 self._append(append)
                 return lease
@@ -239,11 +158,10 @@ class Batch:
     def write(self) -> None:
         """Put everything that was accepted into the open transaction."""
         connection = self._connection
-        if self._created:
-            created = [(run_id, RUNNING, fence, str(own_identity())) for run_id, fence in self._created.items()]
-            connection.executemany(_CREATE, created)
         if self._replaced:
             connection.executemany("DELETE FROM artifact WHERE run_id = ?", self._replaced)
+        if self._created:
+            connection.executemany(_CREATE, self._created_rows())
         if self._acquired:
             fences = [(fence, str(own_identity()), run_id) for run_id, fence in self._acquired.items()]
             connection.executemany("UPDATE run SET fence = ?, holder = ? WHERE id = ?", fences)
@@ -252,25 +170,40 @@ class Batch:
             connection.execute(_insert_events(len(part) // _COLUMNS), part)
         if self._artifacts:
             connection.executemany(_INSERT_ARTIFACT, self._artifacts)
-        if self._links:
-            links = [(last, run_id) for run_id, last in self._links.items()]
+        if links := [(last, run_id) for run_id, last in self._links.items() if run_id not in self._created]:
             connection.executemany("UPDATE run SET head = ? WHERE id = ?", links)
         if self._descriptions:
             texts = list(self._descriptions.values())
             connection.executemany("INSERT OR IGNORE INTO description VALUES (?, ?)", texts)
         if self._begun:
             self._log()
-        if self._unusual:
-            connection.executemany("UPDATE run SET begun = 1 WHERE id = ?", self._unusual)
+        if unusual := [(run_id,) for run_id in self._unusual if run_id not in self._created]:
+            connection.executemany("UPDATE run SET begun = 1 WHERE id = ?", unusual)
         for run_id, at, fact in self._marks:
-            self._mark(run_id, at, fact)
+            if run_id not in self._created:
+                self._mark(run_id, at, fact)
+
+    def _created_rows(self) -> Iterator[tuple[Any, ...]]:
+        """The rows of the runs that are created, with all that this transaction adds to them.
+
+        Each is written once as it is to be: every change of it would change all the indexes of runs again.
+        """
+        holder, begun = str(own_identity()), {run_id for run_id, _ in self._begun}
+        statuses, starts = dict[str, str | None](), dict[str, tuple[Any, ...]]()
+        for run_id, at, fact in self._marks:
+            statuses[run_id] = status_after(fact)
+            if isinstance(fact, RunStarted):
+                starts[run_id] = self._start_values(run_id, at, fact)
+        for run_id, fence in self._created.items():
+            fixed = run_id, fence, holder, run_id in begun, self._links.get(run_id, b"")
+            yield *fixed, statuses.get(run_id, RUNNING), *starts.get(run_id, _UNBEGUN)
 
     def _create(self, run_id: str) -> Lease:
         head = self._heads.get(run_id)
         # Nor is the id of a pruned run given again: its effects could be repeated under it.
         is_begun = head is not None and head.next_seq
         if is_begun or self._connection.execute(_WAS_PRUNED, (run_id,)).fetchone() is not None:
-            raise _exists(self._path, run_id)
+            raise run_exists(self._path, run_id)
         fence = FIRST_FENCE
         if head is not None:  # it never began
             fence = head.fence + 1
@@ -301,7 +234,7 @@ class Batch:
                     digest, text = append.description
                     self._descriptions[run_id] = digest, text.decode()
                 if not any(isinstance(fact, RunStarted) for _, fact in append.marks):
-                    self._unusual.append((run_id,))
+                    self._unusual.append(run_id)
             if append.moves_head:
                 self._links[run_id] = links[-1]
         self._artifacts += append.artifacts
@@ -320,12 +253,15 @@ class Batch:
     def _mark(self, run_id: str, at: float, fact: Fact) -> None:
         status = status_after(fact)
         if isinstance(fact, RunStarted):
-            task, agent, parent, key, model = row_values(fact)
-            digest, _ = self._descriptions.get(run_id, (None, ""))
-            values = (status, task, agent, at, parent, key, model, digest, run_id)
-            self._connection.execute(_MARK_START, values)
+            self._connection.execute(_MARK_START, (status, *self._start_values(run_id, at, fact), run_id))
         else:
             self._connection.execute("UPDATE run SET status = ? WHERE id = ?", (status, run_id))
+
+    def _start_values(self, run_id: str, at: float, fact: RunStarted) -> tuple[Any, ...]:
+        """What the row of a run says of how it began, in the order of its columns."""
+        task, agent, parent, key, model = row_values(fact)
+        digest, _ = self._descriptions.get(run_id, (None, ""))
+        return task, agent, at, parent, key, model, digest
 
 
 def enter_in_log(connection: sqlite3.Connection, entries: Sequence[tuple[str, bytes, str | None]]) -> None:
@@ -343,17 +279,6 @@ def enter_in_log(connection: sqlite3.Connection, entries: Sequence[tuple[str, by
     connection.executemany(
         "INSERT INTO run_log (number, run_id, first, sealed_later, link, pruned) VALUES (?, ?, ?, 0, ?, ?)", rows
     )
-
-
-def fence_lost(path: Path, run_id: str) -> FenceLost:
-    """Another worker has acquired the run."""
-    message = translate("{path}: run {run_id!r} was taken by another worker.", path=path, run_id=run_id)
-    return FenceLost(message, hint=translate("Stop working on it; nothing was written."))
-
-
-def _exists(path: Path, run_id: str) -> RunExists:
-    message = translate("{path}: there is a run {run_id!r} already.", path=path, run_id=run_id)
-    return RunExists(message, hint=translate("Choose another id, or resume that run."))
 
 
 class RunHeads:

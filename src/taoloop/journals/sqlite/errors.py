@@ -10,6 +10,7 @@ from pathlib import Path
 
 from taoloop.errors import IllegalEvent, JournalCorrupt, JournalError, JournalFull, JournalLocked, RunNotFound, TaoError
 from taoloop.journals.base import translate
+from taoloop.journals.refusals import run_missing
 from taoloop.journals.retention import PrunedRun, decode_record, pruned_error
 from taoloop.journals.sqlite import schema
 from taoloop.translation import mark
@@ -87,8 +88,7 @@ def not_found(path: Path, run_id: str, connection: sqlite3.Connection) -> RunNot
     """The file has no such run, or no longer."""
     if (record := pruned_run(connection, run_id)) is not None:
         return pruned_error(str(path), record)
-    message = translate("{path}: there is no run {run_id!r}.", path=path, run_id=run_id)
-    return RunNotFound(message, hint=translate("`tao runs` lists those that exist."))
+    return run_missing(path, run_id)
 
 
 def pruned_run(connection: sqlite3.Connection, run_id: str) -> PrunedRun | None:

@@ -20,6 +20,7 @@ from typing import Literal, NamedTuple
 
 from taoloop.errors import JournalError, JournalTooNew
 from taoloop.journals.base import translate
+from taoloop.journals.postgres.address import is_postgres
 from taoloop.journals.sqlite import schema
 from taoloop.journals.sqlite.errors import corrupt, explain, primary_code
 from taoloop.journals.sqlite.schema import MIGRATIONS, Migration
@@ -31,10 +32,11 @@ ENV_VARIABLE = "TAOLOOP_DB"
 def default_path(environ: Mapping[str, str] | None = None) -> Path:
     """The path of the database: `TAOLOOP_DB` if it is set, else `taoloop/runs.db` in the user's data folder.
 
-    Nothing is created. `environ` is the process environment by default; a leading `~` is expanded.
+    Nothing is created. `environ` is the process environment by default; a leading `~` is expanded. Where `TAOLOOP_DB`
+    is the address of a PostgreSQL database, it is the one in the user's data folder.
     """
     chosen = (os.environ if environ is None else environ).get(ENV_VARIABLE, "").strip()
-    if chosen:
+    if chosen and not is_postgres(chosen):
         return Path(os.path.expanduser(chosen))  # noqa: PTH111  # that of pathlib raises if there is no such user
     import platformdirs  # noqa: PLC0415  # only those without a path of their own pay for it
 

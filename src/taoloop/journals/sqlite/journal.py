@@ -17,10 +17,12 @@ from taoloop.core.events import Event
 from taoloop.core.stored_events import ChainedEvent, ChainReport, LogReport
 from taoloop.errors import JournalError, JournalFull, JournalLocked
 from taoloop.journals.base import Artifact, Lease, RunRow
-from taoloop.journals.queries import POLL_S, Growth, RunPage, RunQuery, parse_number
+from taoloop.journals.queries import POLL_S, Growth, RunPage, RunPart, RunQuery, parse_number
+from taoloop.journals.raw_runs import RawRun
 from taoloop.journals.retention import PruneReport, Retention
+from taoloop.journals.run_check import LogEntry
 from taoloop.journals.sqlite import schema
-from taoloop.journals.sqlite.batch import FIRST_FENCE, Acquire, Begin, Create, Write, encode
+from taoloop.journals.sqlite.batch import Acquire, Begin, Create, Write
 from taoloop.journals.sqlite.errors import explain, removed
 from taoloop.journals.sqlite.file import (
     DatabaseFile,
@@ -29,11 +31,13 @@ from taoloop.journals.sqlite.file import (
     check_storage,
     close_database,
     default_path,
+    execute_patiently,
     open_database,
 )
 from taoloop.journals.sqlite.positions import end, parse_position
 from taoloop.journals.sqlite.prune import prune
-from taoloop.journals.sqlite.reading import RunPart, load_events, read_events
+from taoloop.journals.sqlite.raw_runs import add_raw_runs, log_entries, raw_run
+from taoloop.journals.sqlite.reading import load_events, read_events
 from taoloop.journals.sqlite.run_locks import run_locks_beside
 from taoloop.journals.sqlite.run_queries import BEYOND, count_runs, find_runs, growth_since, page_of
 from taoloop.journals.sqlite.search import RunSearch
@@ -41,6 +45,7 @@ from taoloop.journals.sqlite.spending import UsageReader
 from taoloop.journals.sqlite.transaction import Transaction, begin
 from taoloop.journals.sqlite.verify import linked_rows, require_whole, verify, verify_log
 from taoloop.journals.sqlite.writer import Writer
+from taoloop.journals.stored_append import FIRST_FENCE, encode
 from taoloop.journals.usage import UsageRow
 
 T = TypeVar("T")
@@ -295,6 +300,24 @@ class SqliteJournal:
         finally:
             is_over.set()  # else a caller that is cancelled would leave it at work to the end
 
+    async def raw_run(self, run_id: str) -> RawRun:
+        """A run as it is stored, for archives and moves; RunNotFound."""
+        return await self._run_query(partial(raw_run, self.path, run_id))
+
+    async def add_raw_runs(self, runs: Sequence[RawRun]) -> list[str]:
+        """Store runs that are not there, all of them or none; returns the ids of those that were added.
+
+        Raises:
+            JournalLocked, JournalFull, JournalError: nothing was stored.
+        """
+        self._check_process()
+        self._check_writable()
+        return await asyncio.to_thread(self._add_raw_runs, runs)
+
+    async def log_entries(self) -> list[LogEntry]:
+        """The log of runs, for a move."""
+        return await self._run_query(log_entries)
+
     async def is_current(self) -> bool:
         """Whether the file has the current form; one that is open for writing has."""
         return await self._run_query(lambda connection: schema.version(connection) == len(schema.MIGRATIONS))
@@ -365,6 +388,18 @@ class SqliteJournal:
                 return query(self._reader)
             except sqlite3.Error as error:
                 raise explain(error, self.path) from error
+
+    def _add_raw_runs(self, runs: Sequence[RawRun]) -> list[str]:
+        connection = open_database(self._file)
+        try:
+            execute_patiently(connection, "BEGIN IMMEDIATE", time.monotonic() + self._file.lock_timeout_s)
+            added = add_raw_runs(self.path, runs, connection)
+            connection.execute("COMMIT")
+        except sqlite3.Error as error:
+            raise explain(error, self.path) from error
+        finally:
+            close_database(connection, OpenedFile.at(self.path))
+        return added
 
     def _close(self) -> None:
         if self._process not in (None, os.getpid()):

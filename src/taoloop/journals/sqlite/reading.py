@@ -4,14 +4,14 @@ from __future__ import annotations
 
 import json
 import sqlite3
-from collections.abc import Collection
 from pathlib import Path
-from typing import Any, NamedTuple
+from typing import Any
 
 from taoloop.core.events import Event, Fact
 from taoloop.core.stored_events import decode_fact, description_digest, whole_body
 from taoloop.errors import JournalCorrupt
 from taoloop.journals.base import translate
+from taoloop.journals.queries import RunPart
 from taoloop.journals.sqlite.errors import not_found
 from taoloop.journals.sqlite.verify import description_of, event_rows
 from taoloop.translation import mark
@@ -41,25 +41,6 @@ def load_events(path: Path, run_id: str, connection: sqlite3.Connection) -> list
             raise JournalCorrupt(f"{path}: event {expected} of run {run_id!r} is missing.")
         events.append(_event(path, run_id, seq, row, connection))
     return events
-
-
-class RunPart(NamedTuple):
-    """What is read of a run; the fields are the arguments of `JournalQueries.read`."""
-
-    run_id: str
-    """The run."""
-    after: int
-    """The seq before the first event."""
-    before: int | None
-    """The seq after the last one; None: the end of the run."""
-    limit: int
-    """The most events."""
-    last: bool
-    """Whether these are the last of them."""
-    kinds: Collection[str] | None
-    """The kinds of events; None: all."""
-    call_ids: Collection[str] | None
-    """The calls that the events are about; None: events about anything."""
 
 
 def read_events(path: Path, part: RunPart, connection: sqlite3.Connection) -> list[Event]:

@@ -15,14 +15,14 @@ from contextlib import contextmanager
 from pathlib import Path
 from typing import Any, NamedTuple
 
-from taoloop.core.message import STEP_PURPOSES
 from taoloop.errors import JournalCorrupt
 from taoloop.journals.base import translate
 from taoloop.journals.sqlite import schema
 from taoloop.journals.sqlite.file import execute_patiently
 from taoloop.journals.sqlite.positions import START, Position, at, parse_position
 from taoloop.journals.sqlite.run_queries import OLDER_RUNS
-from taoloop.journals.usage import COUNTED_KINDS, COUNTS, FORKED, NO_PERSON, RunOrigin, UsageLedger, UsageRow
+from taoloop.journals.stored_usage import UNREADABLE, add_counts, add_stored_event, usage_row
+from taoloop.journals.usage import COUNTED_KINDS, FORKED, RunOrigin, UsageLedger, UsageRow
 from taoloop.translation import mark
 
 _AT_ONCE = 2_000
@@ -99,6 +99,10 @@ class UsageReader:
             reached.store(self._connection)
         return is_all
 
+    def skip_to(self, position: Position) -> None:
+        """Count nothing up to a position, in the open transaction: what lies there was counted before."""
+        _Position.of(self._connection)._replace(position=position).store(self._connection)
+
     def _add(self, ledger: UsageLedger, reached: _Position) -> tuple[_Position, bool]:
         """Add the events after a position, at most `_AT_ONCE`; how far that went, and whether it was to the end."""
         connection, unread = self._connection, list[tuple[str, int]]()
@@ -117,12 +121,8 @@ class UsageReader:
 
     def _add_event(self, ledger: UsageLedger, run_id: str, seq: int, at: float, kind: str, body: Any) -> bool:
         try:
-            origin = self._origin(run_id)
-            if kind == "run_started":
-                ledger.add_start(origin, at)
-            elif seq >= origin.own_from:
-                _add_fields(ledger, origin, at, kind, json.loads(body))
-        except (TypeError, ValueError, KeyError, AttributeError, OverflowError, RecursionError):  # it was edited
+            add_stored_event(ledger, self._origin(run_id), seq, at, kind, body)
+        except UNREADABLE:  # it was edited
             return False
         return True
 
@@ -147,16 +147,13 @@ class UsageReader:
     def _stored(self, since_day: str | None) -> list[UsageRow]:
         statement = "SELECT day, key, agent, model, counts FROM spending WHERE day >= ?"
         rows = self._connection.execute(statement, (since_day or "",))
-        return [_usage_row(*row) for row in rows]
+        return [usage_row(*row) for row in rows]
 
     def _store(self, added: UsageRow) -> None:
         group = (added.day, added.key, added.agent, added.model)
         statement = "SELECT counts FROM spending WHERE day = ? AND key = ? AND agent = ? AND model = ?"
-        counts = {name: getattr(added, name) for name in COUNTS}
-        if (row := self._connection.execute(statement, group).fetchone()) is not None:
-            stored = json.loads(row[0])
-            counts = {name: counts[name] + stored.get(name, 0) for name in COUNTS}
-        text = json.dumps({name: count for name, count in counts.items() if count})
+        row = self._connection.execute(statement, group).fetchone()
+        text = add_counts(added, None if row is None else row[0])
         self._connection.execute("INSERT OR REPLACE INTO spending VALUES (?, ?, ?, ?, ?)", (*group, text))
 
     def _refuse_unread(self, reached: _Position) -> None:
@@ -165,29 +162,6 @@ class UsageReader:
             text = mark("{path}: event {seq} of run {run_id!r}, which usage is summed from, cannot be read.")
             message = translate(text, path=self._path, seq=seq, run_id=run_id)
             raise JournalCorrupt(message, hint=translate("`tao verify` finds the run."))
-
-
-def _add_fields(ledger: UsageLedger, origin: RunOrigin, at: float, kind: str, fields: dict[str, Any]) -> None:
-    """Count an event by its stored fields: to read all of it as a fact would take several times as long."""
-    match kind:
-        case "model_replied":
-            usage, cost = fields["usage"], fields["cost_usd"]
-            tokens = (int(usage["input_tokens"]), int(usage["cached_tokens"]), int(usage["output_tokens"]))
-            cost_usd = None if cost is None else float(cost)
-            ledger.add_reply(
-                origin, at, str(fields["model"]), tokens, cost_usd, is_step=fields["purpose"] in STEP_PURPOSES
-            )
-        case "observed":
-            ledger.add_outcome(origin, at, ok=bool(fields["ok"]))
-        case "finished":
-            ledger.add_end(origin, at, fields["status"])
-        case _ if fields["by"] not in NO_PERSON:
-            ledger.add_intervention(origin, at)
-
-
-def _usage_row(day: str, key: str, agent: str, model: str, counts: str) -> UsageRow:
-    known = {name: count for name, count in json.loads(counts).items() if name in COUNTS}
-    return UsageRow(day=day, key=key, agent=agent, model=model, **known)
 
 
 @contextmanager

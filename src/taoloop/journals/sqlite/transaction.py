@@ -19,10 +19,12 @@ from taoloop.core.cards.tool_card import JournalConnection
 from taoloop.core.events import Event
 from taoloop.errors import ToolError
 from taoloop.journals.base import Artifact, Lease
-from taoloop.journals.sqlite.batch import Batch, encode, fence_lost, look_up
+from taoloop.journals.refusals import fence_lost
+from taoloop.journals.sqlite.batch import Batch, look_up
 from taoloop.journals.sqlite.errors import explain
 from taoloop.journals.sqlite.file import execute_patiently
 from taoloop.journals.sqlite.writer import Writer
+from taoloop.journals.stored_append import encode
 
 T = TypeVar("T")
 

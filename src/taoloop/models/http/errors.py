@@ -217,10 +217,10 @@ def _parse_seconds(text: str) -> float | None:
 
 
 _DROPPABLE = ("temperature", "top_p", "stop", "stop_sequences", "max_tokens", "stream_options")
-_SCHEMAS = ("response_format", "output_config")
+_SCHEMAS = ("response_format", "output_config", "text")  # `text` of the Responses API
+_WORDS = ("stop", "text")  # bare, they are words of prose
 _PATTERNS = {
-    name: re.compile(rf"[\"'`]{name}[\"'`]" if name == "stop" else rf"\b{name}\b")  # a bare `stop` is a word of prose
-    for name in (*_DROPPABLE, *_SCHEMAS)
+    name: re.compile(rf"[\"'`]{name}[\"'`]" if name in _WORDS else rf"\b{name}\b") for name in (*_DROPPABLE, *_SCHEMAS)
 }
 _UNSUPPORTED = re.compile(
     r"unsupported|not[ _]support|not allowed|not permitted|unknown|unrecogni[sz]ed|unexpected|deprecated", re.IGNORECASE

@@ -5,16 +5,18 @@ from __future__ import annotations
 import json
 import math
 from abc import ABC, abstractmethod
+from base64 import b64decode
 from collections.abc import Mapping
 from typing import Any, ClassVar, Self
 
 from pydantic_core import PydanticSerializationError, to_json
 
+from taoloop.core.attachments.files import AttachmentInfo, FileInfo
 from taoloop.core.cards.tool_card import ToolCard
 from taoloop.core.cards.tool_search import listed_cards
 from taoloop.core.effects import ModelRequest
-from taoloop.core.images import ImageInfo
 from taoloop.core.message import Message, ModelReply, Usage
+from taoloop.dialects.prompt import defuse_markers
 from taoloop.dialects.texts import TEXTS
 from taoloop.errors import ModelReplyUnreadable, ModelRequestRefused, ModelUnavailable
 from taoloop.models.base import DeltaFanout, DeltaListener, reply_deltas
@@ -26,6 +28,10 @@ from taoloop.models.real_call_switch import require_allowed
 
 _MAX_LESSONS = 10
 """How often one call is made, at most, because the model does not take what the calls before had."""
+
+
+Sent = tuple[AttachmentInfo, str | None]
+"""An image or a PDF that a request has, with its base64; None: the provider fetches it by its URL."""
 
 
 class ProviderModel(ABC):
@@ -68,6 +74,16 @@ class ProviderModel(ABC):
     def sees_images(self) -> bool:
         """Whether the model gets images: as `vision` says, else as the name of the model is known for."""
         return knows_vision(self.endpoint.model) if self.vision is None else self.vision
+
+    @property
+    def reads_pdf(self) -> bool:
+        """Whether the model gets PDFs: where its API takes them, those that see images."""
+        return self.takes_pdf and self.sees_images
+
+    @property
+    def takes_pdf(self) -> bool:
+        """Whether the API takes PDFs in messages."""
+        return False
 
     @property
     def spec(self) -> str:
@@ -191,23 +207,39 @@ class ProviderModel(ABC):
             self._tool_cache = cache = (cards, agent.tools, agent.language, tools)  # the same for all turns of a run
         return cache[3], closing
 
-    def split_images(self, request: ModelRequest, message: Message) -> tuple[list[tuple[ImageInfo, str]], str]:
-        """The images of a message that are sent, with their base64, and a text that says which are not, and why."""
+    def split_attachments(self, request: ModelRequest, message: Message) -> tuple[list[Sent], str]:
+        """The images and PDFs of a message that are sent, and a text with the files that are texts and what is unsent.
+
+        Each comes with its base64, or with None where the provider fetches it.
+        """
         language, data = request.trace.agent.language, request.image_data or {}
-        sent: list[tuple[ImageInfo, str]] = []
+        sent: list[Sent] = []
         unsent: dict[str, list[str]] = {}
         for image in message.images:
             body, side = data.get(image.ref), max(image.width, image.height)
             if not self.sees_images:
                 unsent.setdefault("images_unseen", []).append(image.ref)
+            elif image.url:
+                sent.append((image, None))
             elif body is None:
                 unsent.setdefault("images_left_out", []).append(image.ref)
             elif len(body) > (self.max_image_chars or math.inf) or side > (self.max_image_side or math.inf):
                 unsent.setdefault("images_too_large", []).append(image.ref)
             else:
                 sent.append((image, body))
+        texts: list[str] = []
+        for file in message.files:
+            body = data.get(file.ref)
+            if file.is_pdf and not self.reads_pdf:
+                unsent.setdefault("files_unread", []).append(file.ref)
+            elif body is None:
+                unsent.setdefault("images_left_out", []).append(file.ref)
+            elif file.is_text:
+                texts.append(_text_of_file(request, file, body))
+            else:
+                sent.append((file, body))
         notes = (TEXTS.text(language, name, refs=", ".join(refs)) for name, refs in unsent.items())
-        return sent, "\n".join(notes)
+        return sent, "\n".join([*texts, *notes])
 
     @staticmethod
     def _stops(request: ModelRequest) -> list[str]:
@@ -337,3 +369,11 @@ def _describe_answer(answer: HttpResponse) -> str:
     except UnicodeDecodeError as error:
         return f"bytes that are not UTF-8 (byte {error.start})"
     return "broken JSON" if kind.endswith("json") else f"it is not JSON ({kind or 'of no stated type'})"
+
+
+def _text_of_file(request: ModelRequest, file: FileInfo, body: str) -> str:
+    """A file that is a text, framed by the nonce of the run: whoever wrote it is not whoever asks."""
+    started = request.trace.started
+    nonce = "" if started is None else started.nonce
+    text = defuse_markers(b64decode(body).decode("utf-8-sig", "replace"), nonce)
+    return TEXTS.text(request.trace.agent.language, "file_text", nonce=nonce, name=file.ref, content=text)

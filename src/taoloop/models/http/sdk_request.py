@@ -47,8 +47,8 @@ class _CaptureTransport:
         """Nothing to close."""
 
 
-def openai_target(endpoint: Endpoint) -> HttpTarget:
-    """Where and how the OpenAI SDK asks for a chat completion.
+def openai_target(endpoint: Endpoint, path: str = "/chat/completions") -> HttpTarget:
+    """Where and how the OpenAI SDK asks for a chat completion, or calls another path of its API.
 
     Raises:
         MissingExtra: the SDK is not installed.
@@ -58,7 +58,7 @@ def openai_target(endpoint: Endpoint) -> HttpTarget:
     if endpoint.url:
         return _named_target(endpoint)
     sdk = _sdk("openai")
-    address = endpoint.address.rstrip("/").removesuffix("/chat/completions")
+    address = endpoint.address.rstrip("/").removesuffix(path)
     options: dict[str, Any] = {"api_key": endpoint.api_key, "base_url": address, "max_retries": 0}
     client = sdk.OpenAI
     if endpoint.provider == "azure" and not address.endswith("/v1"):
@@ -67,7 +67,7 @@ def openai_target(endpoint: Endpoint) -> HttpTarget:
     elif endpoint.provider == "azure":
         options["default_headers"] = {"api-key": endpoint.api_key}  # gateways before Azure often know only this one
         options["default_query"] = {"api-version": endpoint.api_version} if endpoint.api_version else None
-    target = _target(endpoint, sdk, lambda http_client: client(**options, http_client=http_client), "/chat/completions")
+    target = _target(endpoint, sdk, lambda http_client: client(**options, http_client=http_client), path)
     if endpoint.provider in ("openai", "azure"):
         return target
     return replace(target, headers={name: value for name, value in target.headers.items() if name in _PORTABLE_HEADERS})

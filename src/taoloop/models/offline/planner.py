@@ -50,6 +50,7 @@ class OfflineModel:
     description = "offline: a small deterministic planner, not a language model"
     spec = "offline"
     dialect = "text"
+    reads_prompts = False
 
     async def complete(self, request: ModelRequest) -> ModelReply:
         """The next decision, in the dialect of the request. It writes no summaries and no plans: the trace will do.

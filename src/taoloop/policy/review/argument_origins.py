@@ -77,7 +77,8 @@ class ArgumentOrigin:
 def argument_origins(trace: Trace, call_id: str) -> tuple[ArgumentOrigin, ...]:
     """Where each plain value of a call's arguments came from: what the call acts on first.
 
-    `call_id` is a call of this run; its arguments are those that the model requested.
+    `call_id` is a call of this run; its arguments are those that the model requested. Of a long run `trace` may have
+    only the calls whose outputs hold their values, or those of the look-ups for them.
     """
     requested = trace.calls[call_id].requested
     before = _trace_before(trace, call_id)
@@ -134,15 +135,14 @@ def _origin_of(
 
 
 def _trace_before(trace: Trace, call_id: str) -> Trace:
-    """The run up to the request: what came later cannot be where a value came from."""
-    for event in trace.events:
+    """The run up to the request, as far as `trace` has it: what came later cannot be where a value came from."""
+    for index, event in enumerate(trace.events):
         if isinstance(event.fact, ActionRequested) and event.fact.call_id == call_id:
-            return Trace(trace.run_id, trace.events[: event.seq])
+            return Trace.excerpt(trace.run_id, trace.events[:index])
     return trace
 
 
 def _places_by_call(trace: Trace) -> dict[str, tuple[int, int]]:
     """The step of each call that has an outcome, and the seq of that."""
-    steps = {call.requested.call_id: step.number for step in trace.steps for call in step.calls}
-    facts = ((event.seq, event.fact) for event in trace.events)
-    return {fact.call_id: (steps[fact.call_id], seq) for seq, fact in facts if isinstance(fact, Observed)}
+    facts = ((event.seq, event.fact) for event in trace.events if isinstance(event.fact, Observed))
+    return {fact.call_id: (trace.calls[fact.call_id].requested.step, seq) for seq, fact in facts}

@@ -13,6 +13,7 @@ from dataclasses import dataclass, field, replace
 from typing import Any, Literal
 
 from taoloop.core.agent_spec import Limits
+from taoloop.core.attachments.files import is_remote
 from taoloop.core.cards.tool_card import Tier
 from taoloop.core.decision import Act, Answer
 from taoloop.core.effects import CallModel, Record
@@ -38,7 +39,7 @@ from taoloop.core.human_input import Marked
 from taoloop.core.preview import preview
 from taoloop.core.redaction.redactor import Redactor
 from taoloop.core.text import replace_surrogates
-from taoloop.core.trace import Trace, images_of
+from taoloop.core.trace import Trace, attachments_of
 from taoloop.core.views.plans import plan_progress
 from taoloop.core.views.steps import CallView, Step
 from taoloop.dialects import get_dialect
@@ -53,6 +54,7 @@ from taoloop.runtime.agent_toolbox import default_limits
 from taoloop.runtime.bound_agent import bind
 from taoloop.runtime.engine.clock import new_run_id
 from taoloop.runtime.engine.redaction import redactor_for
+from taoloop.runtime.engine.run_artifacts import missing_artifact
 from taoloop.runtime.output_type import validator_for
 from taoloop.strategies import Strategy, get_strategy
 
@@ -154,12 +156,15 @@ async def store_fork(
         check(fork.trace)
     artifacts = {artifact.ref: artifact for artifact in fork.artifacts}
     for event in fork.trace.events:
-        refs = [image.ref for image in images_of(event.fact)]
-        if isinstance(event.fact, Observed) and event.fact.artifact is not None:
-            refs.append(event.fact.artifact)
-        for ref in refs:
-            if ref not in artifacts and (artifact := await journal.artifact(run_id, ref)) is not None:
+        refs = [info.ref for info in attachments_of(event.fact) if not is_remote(info)]
+        whole = event.fact.artifact if isinstance(event.fact, Observed) else None
+        for ref in (*refs, *((whole,) if whole is not None else ())):
+            if ref in artifacts:
+                continue
+            if (artifact := await journal.artifact(run_id, ref)) is not None:
                 artifacts[ref] = artifact
+            elif ref in refs:
+                raise missing_artifact(run_id, ref)
     lease = await journal.create(fork.trace.run_id)
     await journal.append(lease, fork.trace.events, list(artifacts.values()))
     return fork.trace
@@ -445,7 +450,7 @@ class _Branch:
         """The edited outcome. The time and tokens of the call stay: they were spent."""
         text = replace_surrogates(outcome.text)
         blank = replace(fact, output="", form="text", error=None, artifact=None, size_chars=0, output_digest="")
-        blank = replace(blank, images=())
+        blank = replace(blank, images=(), files=())
         if outcome.code is not None:
             return replace(blank, ok=False, error=Fault(code=outcome.code, message=text))
         form: Literal["json", "text"] = "text"

@@ -11,12 +11,13 @@ from pathlib import Path
 
 from taoloop.core.trace import Trace
 from taoloop.core.views.transcript import Result
-from taoloop.errors import FenceLost, RunHeld, RunNotResumable, TaoError
+from taoloop.errors import FenceLost, RunHeld, RunNotFound, RunNotResumable, TaoError
 from taoloop.journals.base import Journal, RunRow, locks_of, starts_as_fork
 from taoloop.journals.queries import rows_with_status
 from taoloop.runtime.agent_settings import AgentSettings
+from taoloop.runtime.approvals.run_excerpt import read_excerpt
 from taoloop.runtime.bound_agent import bind
-from taoloop.runtime.child_run import deaths_in_a_row, inner_run_id, load_trace
+from taoloop.runtime.child_run import deaths_in_a_row, inner_run_id
 from taoloop.runtime.journal_access import open_journal
 
 MARGIN_S = 60.0
@@ -106,6 +107,11 @@ async def stuck_runs(journal: Journal, *, now: float | None = None) -> list[Trac
 
     They died `MAX_DEATHS` times without progress, or are inside a run that did, or that went on without them.
     """
+    return [Trace(stuck.run_id, await journal.load(stuck.run_id)) for stuck in await stuck_excerpts(journal, now=now)]
+
+
+async def stuck_excerpts(journal: Journal, *, now: float | None = None) -> list[Trace]:
+    """The `stuck_runs`, each with what its open calls need (`read_excerpt`), and the rest of it unread."""
     now = time.time() if now is None else now
     traces = [await lost_trace(journal, row, now=now) for row in await lost_rows(journal, now=now)]
     return [trace for trace in traces if trace is not None and await is_stuck(journal, trace)]
@@ -124,8 +130,11 @@ async def lost_rows(journal: Journal, *, now: float) -> list[RunRow]:
 
 
 async def lost_trace(journal: Journal, row: RunRow, *, now: float) -> Trace | None:
-    """A run of `lost_rows`; None if it has not lost its process after all, or is a fork that nobody has resumed yet."""
-    trace = Trace(row.run_id, await journal.load(row.run_id))
+    """A run of `lost_rows`, as an excerpt (`read_excerpt`) where it is long.
+
+    None if it has not lost its process after all, or is a fork that nobody has resumed yet.
+    """
+    trace = await read_excerpt(journal, row.run_id)
     is_silent = locks_of(journal) is not None or now - row.updated_at > max_silence_s(trace)
     is_lost = trace.started is not None and trace.status == "running" and is_silent
     return trace if is_lost and not starts_as_fork(trace.events) else None
@@ -137,8 +146,11 @@ async def is_stuck(journal: Journal, trace: Trace) -> bool:
         return True
     if trace.started is None or (parent_id := trace.started.parent) is None:
         return False
-    parent = await load_trace(journal, parent_id)
-    if parent is None or all(inner_run_id(parent_id, call_id) != trace.run_id for call_id in parent.pending):
+    try:
+        parent = await read_excerpt(journal, parent_id)
+    except RunNotFound:
+        return True
+    if all(inner_run_id(parent_id, call_id) != trace.run_id for call_id in parent.pending):
         return True
     return parent.status == "running" and await is_stuck(journal, parent)
 

@@ -14,7 +14,7 @@ from typing import Final, NamedTuple
 from taoloop.core.events import Event
 from taoloop.core.stored_events import ChainedEvent, ChainReport, chained_events
 from taoloop.core.text import escape_invisible
-from taoloop.core.texts import task_with_images
+from taoloop.core.texts import task_with_attachments
 from taoloop.core.trace import Trace
 from taoloop.core.views.event_entries import Detail, EntryText, EventEntry, event_entries
 from taoloop.core.views.trace_export import to_line
@@ -75,7 +75,7 @@ class Report:
     def __init__(self, trace: Trace, chain: ChainReport, links: Sequence[str]) -> None:
         self.run_id, self.whole = trace.run_id, chain.whole
         self.language = "zh" if trace.agent.language == "zh" else "en"
-        self.task = trace.task if trace.started is None else task_with_images(trace.started)
+        self.task = trace.task if trace.started is None else task_with_attachments(trace.started)
         self.answer = "" if trace.finished is None else trace.finished.answer or trace.finished.reason
         if chain.first is None:
             self.verdict = self.text("whole", n=chain.events)

@@ -46,7 +46,7 @@ from taoloop.errors import (
 from taoloop.journals.base import Journal
 from taoloop.journals.queries import is_within, read_start, rows_with_status
 from taoloop.policy import authority_of
-from taoloop.runtime.after.recovery import stuck_runs
+from taoloop.runtime.after.recovery import stuck_excerpts
 from taoloop.runtime.approvals.in_doubt import doubt_requests, settled_by, stuck_requests
 from taoloop.runtime.approvals.request import (
     RESERVED_NAMES,
@@ -276,7 +276,7 @@ async def pending_approvals(
     recovery resumes (`stuck_runs`).
     """
     approvals: list[PendingApproval] = []
-    for stuck in await stuck_runs(journal) if in_doubt else ():
+    for stuck in await stuck_excerpts(journal) if in_doubt else ():
         if is_within(stuck.run_id, run_id):
             requests = stuck_requests(stuck)
             approvals += [PendingApproval(request=one, task=shown_task(stuck), outer=stuck.run_id) for one in requests]

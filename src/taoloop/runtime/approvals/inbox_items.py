@@ -370,14 +370,15 @@ class _Reader:
         return [_item("blocked", trace, WHOLE_RUN, trace, since=_blocked_since(trace), **values)]
 
     async def _undo_items(self, row: RunRow) -> Sequence[InboxItem]:
-        return await self._undo_items_of(Trace(row.run_id, await self._journal.load(row.run_id)))
+        return await self._undo_items_of(await read_excerpt(self._journal, row.run_id))
 
     async def _undo_items_of(self, trace: Trace) -> Sequence[InboxItem]:
         """The call at which an undo stopped; none if it is over for good, or has nothing left to do."""
         plan = plan_of(trace)
-        calls = list(trace.calls.values())
+        calls = list(trace.calls.values())  # of a long run the last one, at which it stopped: they are made one by one
         stopped = next((call for call in calls if call.observed is None or not call.observed.ok), None)
-        number = len(calls) if stopped is None else number_of(stopped.requested.call_id)
+        following = number_of(calls[-1].requested.call_id) + 1 if calls else 0
+        number = following if stopped is None else number_of(stopped.requested.call_id)
         if trace.is_over or trace.started is None or trace.started.undoes is None or number >= len(plan):
             return ()
         entry = plan[number]

@@ -6,10 +6,11 @@ from collections.abc import Iterator
 from dataclasses import dataclass, field
 from typing import Any, Literal
 
+from taoloop.core.attachments.files import AttachmentInfo, attached, is_remote
 from taoloop.core.decision import Act
 from taoloop.core.images import ImageInfo
 from taoloop.core.message import Message, ToolCallText
-from taoloop.core.trace import Trace, images_of
+from taoloop.core.trace import Trace, attachments_of
 from taoloop.core.views.transcript import input_text, observation_text
 from taoloop.errors import RunNotFound
 from taoloop.journals.base import Artifact, Journal
@@ -25,8 +26,8 @@ class ExportedHistory:
     messages: list[Message]
     """All turns, the first one first. Calls are numbered over the whole conversation."""
 
-    images: dict[str, Artifact] = field(default_factory=dict)
-    """The images that the messages name, by their refs, as far as the journal has them."""
+    artifacts: dict[str, Artifact] = field(default_factory=dict)
+    """The images and files that the messages name, by their refs, as far as the journal has them."""
 
     def in_openai_form(self) -> list[dict[str, Any]]:
         """The messages as dicts of OpenAI's chat API."""
@@ -34,7 +35,7 @@ class ExportedHistory:
 
     def _openai_message(self, message: Message) -> dict[str, Any]:
         plain: dict[str, Any] = {"role": message.role, "content": message.content}
-        if parts := [part for info in message.images for part in self._image_parts(info)]:
+        if parts := [part for info in attached(message) for part in self._parts(info)]:
             plain["content"] = [{"type": "text", "text": message.content}, *parts]
         if message.tool_calls:
             plain["content"] = message.content or None
@@ -46,9 +47,15 @@ class ExportedHistory:
             plain["tool_call_id"] = message.tool_call_id
         return plain
 
-    def _image_parts(self, info: ImageInfo) -> Iterator[dict[str, Any]]:
-        if (stored := self.images.get(info.ref)) is not None:
-            yield {"type": "image_url", "image_url": {"url": f"data:{stored.form};base64,{stored.body}"}}
+    def _parts(self, info: AttachmentInfo) -> Iterator[dict[str, Any]]:
+        if is_remote(info):
+            yield {"type": "image_url", "image_url": {"url": info.url}}
+        elif (stored := self.artifacts.get(info.ref)) is not None:
+            url = f"data:{stored.form};base64,{stored.body}"
+            if isinstance(info, ImageInfo):
+                yield {"type": "image_url", "image_url": {"url": url}}
+            else:
+                yield {"type": "file", "file": {"filename": info.file_name, "file_data": url}}
 
 
 async def export_history(journal: Journal, run_id: str) -> ExportedHistory:
@@ -69,16 +76,16 @@ async def export_history(journal: Journal, run_id: str) -> ExportedHistory:
     traces.reverse()
     first = traces[0].started
     messages = list(first.history) if first is not None else []
-    images: dict[str, Artifact] = {}
+    artifacts: dict[str, Artifact] = {}
     calls = 0
     for trace in traces:
         turn = list(_turn_messages(trace, calls))
         calls += len(trace.calls)
         messages += turn
-        for info in images_of(trace.started) if trace.started is not None else ():
-            if info.ref not in images and (stored := await journal.artifact(trace.run_id, info.ref)) is not None:
-                images[info.ref] = stored
-    return ExportedHistory(messages=messages, images=images)
+        for info in attachments_of(trace.started) if trace.started is not None else ():
+            if info.ref not in artifacts and (stored := await journal.artifact(trace.run_id, info.ref)) is not None:
+                artifacts[info.ref] = stored
+    return ExportedHistory(messages=messages, artifacts=artifacts)
 
 
 def _before(trace: Trace) -> str | None:
@@ -89,7 +96,7 @@ def _turn_messages(trace: Trace, calls_before: int) -> Iterator[Message]:
     """The task of a run, its calls with their results, and its answer."""
     if trace.started is None:
         return
-    yield Message(role="user", content=trace.task, images=trace.started.images)
+    yield Message(role="user", content=trace.task, images=trace.started.images, files=trace.started.files)
     number = calls_before
     for step in trace.steps:
         calls, results = [], []

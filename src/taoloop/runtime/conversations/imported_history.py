@@ -1,8 +1,8 @@
 """The `history` that a caller gives: messages of ours or of OpenAI's chat API, checked before anything is stored.
 
 An OpenAI message is a dict: `{"role": "user", "content": "…"}`. The content is a text, or a list of parts of which
-texts (`text`, `input_text`, `output_text`, `refusal`) and, from the user, images as data URIs (`image_url`) are read.
-`tool_calls` of the assistant and messages of the role `tool` are read, too. A `Message` has the same fields.
+texts (`text`, `input_text`, `output_text`, `refusal`) and, from the user, images (`image_url`) and files (`file`) as
+data URIs are read. So are `tool_calls` of the assistant and messages of the role `tool`. A `Message` has these fields.
 """
 
 from __future__ import annotations
@@ -14,15 +14,17 @@ from dataclasses import dataclass
 from reprlib import repr as short_repr
 from typing import Any
 
+from taoloop.core.attachments.files import Attachment, File, FileInfo
 from taoloop.core.images import Image, ImageInfo
 from taoloop.core.message import Message, ToolCallText
 from taoloop.core.text import replace_surrogates
-from taoloop.errors import ConfigError, ImageError
+from taoloop.errors import ConfigError, FileError, ImageError
 from taoloop.runtime.conversations.message_history import EarlierCall, MessageHistory
 
 _INSTRUCTIONS = ("system", "developer")
 _RESULTS = ("tool", "function")
 _TEXT_PARTS = ("text", "input_text", "output_text", "refusal")
+_IMAGE_PARTS, _FILE_PARTS = ("image_url", "input_image"), ("file", "input_file")
 _DATA_URI = re.compile(r"data:[^,]{0,200};base64,", re.IGNORECASE)
 
 
@@ -33,16 +35,16 @@ class ImportedHistory:
     messages: tuple[Message, ...] = ()
     """The earlier turns."""
 
-    images: tuple[Image, ...] = ()
-    """The images that came with them as data."""
+    attachments: tuple[Attachment, ...] = ()
+    """The images and files that came with them as data."""
 
 
 def read_history(history: object) -> ImportedHistory:
-    """The history of a run from messages of either form; images of a `Message` come with its run (`after`).
+    """The history of a run from messages of either form; images and files of a `Message` come with its run (`after`).
 
     Raises:
         ConfigError: it is no list of messages, or one of them is broken; names its index and what is wrong.
-        ImageError: an image cannot be read; names the index of its message.
+        ImageError, FileError: an image or a file cannot be read; names the index of its message.
     """
     if isinstance(history, str | bytes | Mapping) or not isinstance(history, Sequence):
         raise ConfigError(
@@ -50,19 +52,19 @@ def read_history(history: object) -> ImportedHistory:
             hint='Write a list of `Message`, or of dicts such as {"role": "user", "content": "Hello."}.',
         )
     read = MessageHistory()
-    images: list[Image] = []
+    attachments: list[Attachment] = []
     for index, entry in enumerate(history):
         reader = _MessageReader(f"history[{index}]", entry)
         reader.add_to(read)
-        images += reader.images
-    return ImportedHistory(messages=tuple(read.messages), images=tuple(images))
+        attachments += (*reader.images, *reader.files)
+    return ImportedHistory(messages=tuple(read.messages), attachments=tuple(attachments))
 
 
 class _MessageReader:
     """Reads one message; `place` names it in errors."""
 
     def __init__(self, place: str, entry: object) -> None:
-        self.place, self.images = place, list[Image]()
+        self.place, self.images, self.files = place, list[Image](), list[File]()
         self._is_own = isinstance(entry, Message)
         if isinstance(entry, Message):
             self._fields: Mapping[str, Any] = {name: getattr(entry, name) for name in Message.__dataclass_fields__}
@@ -80,11 +82,11 @@ class _MessageReader:
                 hint="Leave it out, and write its text as `instructions` of the agent.",
             )
         if role == "user":
-            infos = self._image_infos()
+            images, files = self._image_infos(), self._file_infos()
             text = self._text()
-            if not text.strip() and not infos:
+            if not text.strip() and not images and not files:
                 raise self._error("has no text")
-            history.add_user(text, infos)
+            history.add_user(text, images, files)
         elif role == "assistant":
             history.add_assistant(self._text(), self._calls())
         elif role in _RESULTS:
@@ -119,16 +121,16 @@ class _MessageReader:
         return bool(makes_calls) and self._fields.get("role") == "assistant"
 
     def _part(self, number: int, part: object) -> str:
-        """The text of a part of the content; an image goes to `images`, and has none."""
+        """The text of a part of the content; an image or a file goes to `images` or `files`, and has none."""
         kind = part.get("type") if isinstance(part, Mapping) else None
         if isinstance(part, Mapping) and kind in _TEXT_PARTS:
             text = part.get("refusal" if kind == "refusal" else "text")
             if isinstance(text, str):
                 return replace_surrogates(text)
             raise self._error(f"has a part content[{number}] whose text is {short_repr(text)}")
-        if isinstance(part, Mapping) and kind in ("image_url", "input_image") and self._fields.get("role") == "user":
+        if isinstance(part, Mapping) and kind in (*_IMAGE_PARTS, *_FILE_PARTS) and self._fields.get("role") == "user":
             return ""
-        raise self._error(f"has a part content[{number}] that is neither a text nor an image of the user")
+        raise self._error(f"has a part content[{number}] that is neither a text nor an image or a file of the user")
 
     def _image_infos(self) -> tuple[ImageInfo, ...]:
         """The images of the message; those that it has as data are also in `images`."""
@@ -137,9 +139,28 @@ class _MessageReader:
             raise self._error(f"has the images {short_repr(infos)}, which are none of a run")
         content = self._fields.get("content")
         for number, part in enumerate(content if isinstance(content, list | tuple) else ()):
-            if isinstance(part, Mapping) and part.get("type") in ("image_url", "input_image"):
+            if isinstance(part, Mapping) and part.get("type") in _IMAGE_PARTS:
                 self.images.append(self._image(number, part.get("image_url")))
         return (*infos, *(image.info for image in self.images))
+
+    def _file_infos(self) -> tuple[FileInfo, ...]:
+        """The files of the message; those that it has as data are also in `files`."""
+        infos = self._fields.get("files") or ()
+        if not isinstance(infos, list | tuple) or not all(isinstance(info, FileInfo) for info in infos):
+            raise self._error(f"has the files {short_repr(infos)}, which are none of a run")
+        content = self._fields.get("content")
+        for number, part in enumerate(content if isinstance(content, list | tuple) else ()):
+            if isinstance(part, Mapping) and part.get("type") in _FILE_PARTS:
+                source = part.get("file", part)
+                self.files.append(self._file(number, source if isinstance(source, Mapping) else {}))
+        return (*infos, *(file.info for file in self.files))
+
+    def _file(self, number: int, source: Mapping[str, Any]) -> File:
+        name = source.get("filename")
+        try:
+            return File.from_data_uri(source.get("file_data", ""), name=name if isinstance(name, str) else "")
+        except FileError as error:
+            raise FileError(f"{self.place}.content[{number}]: {error.message}", hint=error.hint) from None
 
     def _image(self, number: int, source: object) -> Image:
         url = source.get("url") if isinstance(source, Mapping) else source

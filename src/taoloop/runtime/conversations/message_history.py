@@ -9,6 +9,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Sequence
 from typing import NamedTuple
 
+from taoloop.core.attachments.files import FileInfo
 from taoloop.core.images import ImageInfo
 from taoloop.core.message import Message
 from taoloop.dialects.prompt import defuse_markers
@@ -42,9 +43,9 @@ class MessageHistory:
         """Whether a message before made this call."""
         return call_id in self._tools
 
-    def add_user(self, text: str, images: Sequence[ImageInfo] = ()) -> None:
+    def add_user(self, text: str, images: Sequence[ImageInfo] = (), files: Sequence[FileInfo] = ()) -> None:
         """A message of the user."""
-        self.messages.append(Message(role="user", content=text, images=tuple(images)))
+        self.messages.append(Message(role="user", content=text, images=tuple(images), files=tuple(files)))
 
     def add_assistant(self, text: str, calls: Iterable[EarlierCall] = ()) -> None:
         """A message of the assistant with its tool calls; without either it adds nothing."""

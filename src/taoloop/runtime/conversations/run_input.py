@@ -9,9 +9,9 @@ from reprlib import repr as short_repr
 from typing import Any, NamedTuple
 
 from taoloop.core.agent_spec import Limits
+from taoloop.core.attachments.files import Attachment
 from taoloop.core.cards.questions import STARTED_BY
 from taoloop.core.events import RunStarted
-from taoloop.core.images import Image
 from taoloop.core.message import Message
 from taoloop.core.trace import Trace
 from taoloop.core.views.transcript import Result
@@ -23,8 +23,8 @@ from taoloop.runtime.bound_agent import bind
 from taoloop.runtime.conversations.imported_history import read_history
 from taoloop.runtime.conversations.input_checks import check_id, check_names, check_person
 from taoloop.runtime.conversations.sessions import SESSION, next_turn, session_error
+from taoloop.runtime.engine.attachment_sources import AttachmentSource, Task, read_attachments, split_task
 from taoloop.runtime.engine.clock import new_run_id
-from taoloop.runtime.engine.run_artifacts import ImageSource, read_images
 from taoloop.runtime.runner import Listener
 
 
@@ -32,7 +32,7 @@ from taoloop.runtime.runner import Listener
 class RunInput:
     """The task of a run and the options that go with it (`Agent.run`)."""
 
-    task: str
+    task: Task
     """What the agent is to do."""
 
     limits: Limits | None = None
@@ -56,8 +56,8 @@ class RunInput:
     parent: str | None = None
     """The run around it."""
 
-    images: Sequence[ImageSource] = ()
-    """The images of the task."""
+    images: Sequence[AttachmentSource] = ()
+    """The images of the task, beside those that it has as parts."""
 
     user: str = ""
     """For whom the run is."""
@@ -106,8 +106,8 @@ class PreparedRun(NamedTuple):
     started: RunStarted
     """Its first event."""
 
-    images: Sequence[Image]
-    """The images of task and history, with their bytes."""
+    attachments: Sequence[Attachment]
+    """The images and files of task and history, with their bytes."""
 
 
 async def begin_run(
@@ -121,7 +121,7 @@ async def begin_run(
 
     Raises:
         ConfigError: something about the agent or the input is wrong; nothing was stored.
-        ImageError, RunNotFound, RunNotAnswered, JournalError, ScriptUnused: as `Agent.run`.
+        ImageError, FileError, RunNotFound, RunNotAnswered, JournalError, ScriptUnused: as `Agent.run`.
     """
     for name, value in (("on_event", listener), ("on_delta", on_delta)):
         if value is not None and not callable(value):
@@ -132,7 +132,7 @@ async def begin_run(
     async with prepared_run(agent, run_input, recovers=agent.recover_on_start) as (journal, run):
         how = (journal, run.trace, run.started, run_input.lessons_from)
         with session_error(run_input.session):
-            return await bound.start(*how, images=run.images, listener=listener, on_delta=on_delta, deps=deps)
+            return await bound.start(*how, attachments=run.attachments, listener=listener, on_delta=on_delta, deps=deps)
 
 
 @asynccontextmanager
@@ -144,12 +144,15 @@ async def prepared_run(
     `recovers`: what dead processes left of the agent's runs is resumed first, which the run may continue.
 
     Raises:
-        ConfigError, ImageError, RunNotFound, RunNotAnswered, JournalError: as `begin_run`.
+        ConfigError, ImageError, FileError, RunNotFound, RunNotAnswered, JournalError: as `begin_run`.
     """
     bound = bind(agent)
-    spec = bound.new_spec(run_input.task, run_input.limits, run_input.max_steps, run_input.allow)
+    task, parts = split_task(run_input.task)
+    spec = bound.new_spec(task, run_input.limits, run_input.max_steps, run_input.allow)
     earlier = read_history(run_input.history)
-    read_images(earlier.images, bound.redactor)  # none has a secret
+    read_attachments(earlier.attachments, bound.redactor)  # none has a secret
+    sources = (*parts, *run_input.images) if parts else run_input.images
+    attachments = await bound.take_attachments(sources) if sources else ()
     after, run_id = run_input.after, run_input.run_id
     people = {"user": run_input.user, STARTED_BY: run_input.started_by, SESSION: run_input.session}
     async with bound.open_journal() as journal:
@@ -159,16 +162,15 @@ async def prepared_run(
             await recover_on_start(agent, journal)
         if run_input.session:
             after, run_id = await next_turn(journal, run_input.session, run_input.user, run_id)
-        images = await bound.take_images(run_input.images) if run_input.images else ()
         started = await bound.first_event(
             journal,
-            run_input.task,
+            task,
             spec,
             history=earlier.messages,
             after=after,
             parent=run_input.parent,
-            images=images,
+            attachments=attachments,
             labels={name: person for name, person in people.items() if person},
         )
         trace = Trace(run_id or new_run_id(agent.clock.now()))
-        yield journal, PreparedRun(trace, started, (*images, *earlier.images))
+        yield journal, PreparedRun(trace, started, (*attachments, *earlier.attachments))

@@ -379,7 +379,7 @@ def _with_output(outcome: Outcome, tool: Tool, output: ToolOutput, clean: Callab
     observed = replace(
         new.observed, printed=before.printed, child=before.child, usage=before.usage, cost_usd=before.cost_usd
     )
-    return replace(outcome, observed=observed, artifacts=new.artifacts, images=())
+    return replace(outcome, observed=observed, artifacts=new.artifacts, images=(), files=())
 
 
 def _withheld(outcome: Outcome, reason: str) -> Outcome:
@@ -396,4 +396,4 @@ def _withheld(outcome: Outcome, reason: str) -> Outcome:
         usage=before.usage,
         cost_usd=before.cost_usd,
     )
-    return replace(outcome, observed=observed, artifacts=(), images=())
+    return replace(outcome, observed=observed, artifacts=(), images=(), files=())

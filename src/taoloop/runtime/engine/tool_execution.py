@@ -11,6 +11,7 @@ from dataclasses import dataclass, replace
 from functools import partial
 from typing import Any
 
+from taoloop.core.attachments.files import File
 from taoloop.core.events import Event, Fact, Fault, Observed, new_observed
 from taoloop.core.images import Image
 from taoloop.core.preview import preview
@@ -45,6 +46,8 @@ class Outcome:
 
     images: tuple[Image, ...] = ()
     """The images that the tool returned, still to be taken in (`RunArtifacts.accept`)."""
+    files: tuple[File, ...] = ()
+    """The files that it returned, in the same way."""
 
     is_lost: bool = False
     """Whether it gave no result in time, so that nobody can tell what it did or will still do."""
@@ -124,7 +127,7 @@ def outcome_of(
         printed=_printed(printed, clean),
     )
     artifacts = (Artifact(ref=ref, body=text, form=output.form),) if ref else ()
-    return Outcome(observed, artifacts, output.images)
+    return Outcome(observed, artifacts, output.images, output.files)
 
 
 _MOST_CHARS_OF_OURS = 400
@@ -327,6 +330,14 @@ def _rolled_back(outcome: Outcome, message: str, *, retryable: bool = False) -> 
         retryable=retryable,
     )
     observed = replace(
-        outcome.observed, ok=False, output="", artifact=None, output_digest="", size_chars=0, error=fault, images=()
+        outcome.observed,
+        ok=False,
+        output="",
+        artifact=None,
+        output_digest="",
+        size_chars=0,
+        error=fault,
+        images=(),
+        files=(),
     )
     return Outcome(observed, is_done=False)

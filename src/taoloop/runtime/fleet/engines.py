@@ -13,8 +13,10 @@ from weakref import WeakKeyDictionary
 from taoloop.core.agent_spec import DEFAULT_QUEUE
 from taoloop.errors import ConfigError
 from taoloop.journals.base import Journal
+from taoloop.journals.postgres.connections import JournalDatabase
 from taoloop.runtime.fleet.engine import Engine
 from taoloop.runtime.fleet.local_engine import DEFAULT_LEASE_S, LocalEngine
+from taoloop.runtime.fleet.postgres_engine import PostgresEngine
 
 ENGINE_VARIABLE: Final = "TAOLOOP_ENGINE"
 """The environment variable with the address of the engine, where none is named otherwise."""
@@ -49,7 +51,7 @@ async def open_engine(
     """The engine at an address, open as long as the block runs, for the runs of `journal`.
 
     Args:
-        address: `local` (a file beside a SQLite journal), `postgres` or `temporal://HOST:PORT/NAMESPACE`. None or
+        address: `local` (a file beside a SQLite journal), `postgres` (in the database of the journal) or `temporal://HOST:PORT/NAMESPACE`. None or
             empty: the variable `TAOLOOP_ENGINE`, else the one that needs nothing but the journal.
         journal: The journal of the runs.
         queues: The queues that `serve` takes runs from.
@@ -62,6 +64,9 @@ async def open_engine(
     """
     address = address or os.environ.get(ENGINE_VARIABLE, "").strip()
     require_engine_address(address)
+    if address in ("", "postgres") and isinstance(database := getattr(journal, "database", None), JournalDatabase):
+        yield PostgresEngine(database, queues=queues, concurrency=concurrency, lease_s=lease_s)
+        return
     if address == "postgres":
         raise ConfigError(
             "The engine postgres needs a PostgreSQL journal.",

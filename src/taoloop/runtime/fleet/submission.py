@@ -56,7 +56,7 @@ async def submit_run(
     async with prepared_run(agent, run_input) as (journal, run):
         started = replace(run.started, submission=submission)
         facts, artifacts, _ = await bound.opening(
-            journal, run.trace.run_id, started, run_input.lessons_from, images=run.images
+            journal, run.trace.run_id, started, run_input.lessons_from, attachments=run.attachments
         )
         if engine is None or isinstance(engine, str):
             async with open_engine(engine, journal) as opened:

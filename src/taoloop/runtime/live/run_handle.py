@@ -16,6 +16,7 @@ from taoloop.core.trace import Trace
 from taoloop.core.views.transcript import Result
 from taoloop.errors import RunHeld, RunNotFound
 from taoloop.journals.base import Journal, locks_of
+from taoloop.journals.postgres.address import is_postgres
 from taoloop.runtime.journal_access import end_holder, open_journal, stop_run
 from taoloop.runtime.live.run_tail import follow_run
 from taoloop.runtime.texts import TEXTS
@@ -147,7 +148,7 @@ async def attach(journal: Journal | str | Path, run_id: str) -> RunHandle:
         RunNotFound: there is no such file, or no such run in it.
         JournalError: the file cannot be opened.
     """
-    if isinstance(journal, str | Path) and not Path(journal).exists():  # noqa: ASYNC240  # quick
+    if isinstance(journal, str | Path) and not is_postgres(journal) and not Path(journal).exists():  # noqa: ASYNC240  # quick
         raise RunNotFound(f"There is no run {run_id}: no database is at {journal}.", hint="Check the path.")
     handle = RunHandle[Any](run_id, lambda: open_journal(journal), _plain_result)
     await handle.status()

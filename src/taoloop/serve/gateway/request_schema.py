@@ -37,13 +37,22 @@ class ImageUrl(ApiModel):
     url: str
 
 
+class FileData(ApiModel):
+    """A file: mostly a data URI, which is the file itself."""
+
+    filename: str | None = None
+    file_data: str | None = None
+    file_id: str | None = None
+
+
 class MessagePart(ApiModel):
-    """A part of a message's content: a text, or an image of the user."""
+    """A part of a message's content: a text, or an image or a file of the user."""
 
     type: str
     text: str | None = None
     refusal: str | None = None
     image_url: ImageUrl | str | None = None
+    file: FileData | None = None
 
 
 class CalledFunction(ApiModel):
@@ -467,16 +476,22 @@ def _message(param: str, item: InputItem) -> ChatMessage:
     if item.kind != "message" or item.role is None:
         message = "It is not a message with a role; only messages, function calls and their outputs are supported."
         raise invalid_field(f"{param}.type", message)
-    if item.role == "user" and isinstance(item.content, list) and any(p.type == "input_image" for p in item.content):
-        return ChatMessage(role="user", content=_parts(item.content, f"{param}.content"))
+    parts = item.content if item.role == "user" and isinstance(item.content, list) else []
+    if any(part.type in ("input_image", "input_file") for part in parts):
+        return ChatMessage(role="user", content=_parts(parts, f"{param}.content"))
     return ChatMessage(role=item.role, content=_joined_text(item.content or "", f"{param}.content"))
 
 
 def _parts(content: Sequence[MessagePart], param: str) -> list[MessagePart]:
-    """Texts and images in the form of chat completions."""
+    """Texts, images and files in the form of chat completions."""
     parts: list[MessagePart] = []
     for number, part in enumerate(content):
-        if part.type != "input_image":
+        if part.type == "input_file":
+            if (part.model_extra or {}).get("file_url") is not None:
+                message = "This server fetches no files. Send the file itself, as `file_data`."
+                raise invalid_field(f"{param}[{number}].file_url", message)
+            parts.append(MessagePart(type="file", file=FileData.model_validate(part.model_extra or {})))
+        elif part.type != "input_image":
             parts.append(MessagePart(type="text", text=_joined_text([part], param)))
         elif part.image_url is None:
             raise missing(f"{param}[{number}].image_url")

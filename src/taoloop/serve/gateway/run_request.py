@@ -17,7 +17,7 @@ from taoloop.serve.gateway.client_tools import apply_tool_choice, parse_call_id
 from taoloop.serve.gateway.config.model import ServedAgent
 from taoloop.serve.gateway.errors import ApiError, invalid, invalid_field, missing
 from taoloop.serve.gateway.repeats.ledger import RequestIdentity
-from taoloop.serve.gateway.request_images import SentImage, sent_images
+from taoloop.serve.gateway.request_attachments import SentAttachment, sent_attachments
 from taoloop.serve.gateway.request_schema import ChatMessage, ChatRequest, ClientTool, ResponsesRequest
 from taoloop.serve.texts import TEXTS
 
@@ -42,8 +42,8 @@ class RunRequest:
     history: tuple[Message, ...] = ()
     """The conversation before the task, as the client sent it."""
 
-    images: Mapping[int | None, tuple[SentImage, ...]] = field(default_factory=dict)
-    """The images of the task (None) and of the messages in `history`, by their index, as the client sent them."""
+    attachments: Mapping[int | None, tuple[SentAttachment, ...]] = field(default_factory=dict)
+    """The images and files of the task (None) and of messages in `history` (by index), as the client sent them."""
 
     system: str = ""
     """The client's own instructions; they are added to those of the agent."""
@@ -153,7 +153,7 @@ def new_run_request(
         served=served,
         task=parsed.question,
         history=parsed.history,
-        images=parsed.images,
+        attachments=parsed.attachments,
         system=system,
         settings=request,
         tools=tools,
@@ -205,8 +205,8 @@ class ParsedMessages:
     history: tuple[Message, ...] = ()
     """The messages before it, without the instructions."""
 
-    images: Mapping[int | None, tuple[SentImage, ...]] = field(default_factory=dict)
-    """The images of the question (None) and of messages in `history`, by their index."""
+    attachments: Mapping[int | None, tuple[SentAttachment, ...]] = field(default_factory=dict)
+    """The images and files of the question (None) and of messages in `history`, by their index."""
 
     system: str = ""
     """The client's instructions: all system and developer messages."""
@@ -223,7 +223,7 @@ def parse_messages(messages: Sequence[ChatMessage], list_name: str = "messages")
     """
     if not messages:
         raise invalid_field(list_name, "There is no message.")
-    sent = [sent_images(message, f"{list_name}[{index}].content") for index, message in enumerate(messages)]
+    sent = [sent_attachments(message, f"{list_name}[{index}].content") for index, message in enumerate(messages)]
     texts = [_message_text(message) for message in messages]
     last = max(
         (index for index, message in enumerate(messages) if message.role not in _INSTRUCTIONS),
@@ -234,7 +234,7 @@ def parse_messages(messages: Sequence[ChatMessage], list_name: str = "messages")
     if not texts[last].strip() and not sent[last]:
         raise invalid_field(f"{list_name}[{last}].content", "Empty question: the last message has no text.")
     history = MessageHistory()
-    images: dict[int | None, tuple[SentImage, ...]] = {None: sent[last]} if sent[last] else {}
+    attachments: dict[int | None, tuple[SentAttachment, ...]] = {None: sent[last]} if sent[last] else {}
     system: list[str] = []
     for index, (message, text) in enumerate(zip(messages, texts, strict=True)):
         if index == last:
@@ -243,14 +243,16 @@ def parse_messages(messages: Sequence[ChatMessage], list_name: str = "messages")
             system.append(text.strip())
         elif message.role == "user":
             if sent[index]:
-                images[len(history.messages)] = sent[index]
+                attachments[len(history.messages)] = sent[index]
             history.add_user(text)
         elif message.role in _RESULTS:
             history.add_result(text, message.tool_call_id, message.name)
         else:
             history.add_assistant(text, _calls_of(message))
     instructions = "\n\n".join(filter(None, system))
-    return ParsedMessages(question=texts[last], history=tuple(history.messages), images=images, system=instructions)
+    return ParsedMessages(
+        question=texts[last], history=tuple(history.messages), attachments=attachments, system=instructions
+    )
 
 
 def _calls_of(message: ChatMessage) -> Iterator[EarlierCall]:

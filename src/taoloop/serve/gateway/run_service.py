@@ -16,6 +16,7 @@ from dataclasses import dataclass, replace
 from typing import Any
 
 from taoloop.core.agent_spec import AgentSpec
+from taoloop.core.attachments.files import File, infos_of
 from taoloop.core.cards.tool_search import PAGING_TOOL
 from taoloop.core.events import RunStarted
 from taoloop.core.handles import READER
@@ -57,7 +58,7 @@ from taoloop.serve.gateway.config.model import GatewayConfig, ServedAgent
 from taoloop.serve.gateway.errors import ApiError, invalid
 from taoloop.serve.gateway.higress.file import rewrite_as_json
 from taoloop.serve.gateway.quotas import RunAccounts
-from taoloop.serve.gateway.request_images import RequestImages, take_images
+from taoloop.serve.gateway.request_attachments import RequestAttachments, take_attachments
 from taoloop.serve.gateway.run_request import RunRequest, approval_not_allowed
 from taoloop.serve.gateway.run_response import ENDED_STATUSES, RunResponse, build_response
 from taoloop.serve.hosts import AllowedHosts
@@ -192,9 +193,9 @@ class Service:
                 untrusted = has_untrusted_turns(history, handles=handles)
             except ConfigError as error:
                 raise invalid(error.message, settings.message_names[0]) from None
-        images = RequestImages(history=history)
-        if request.images:
-            images = await take_images(request.images, history, agent, request.served.image_urls)
+        attachments = RequestAttachments(history=history)
+        if request.attachments:
+            attachments = await take_attachments(request.attachments, history, agent, request.served.image_urls)
         if request.tools:
             language, reserved = agent.spec_for(request.task).language, _reserved_tool_names(agent)
             tools = bind_client_tools(request.tools, reserved, language=language, param_format=settings.tool_param)
@@ -205,16 +206,16 @@ class Service:
             task=replace_surrogates(request.task),
             agent=self._spec_for(request, agent),
             nonce=new_nonce(),
-            history=images.history,
+            history=attachments.history,
             after=request.after,
-            tainted=untrusted,
+            tainted=untrusted or any(isinstance(item, File) for item in attachments.all),
             user_instructions=request.system,
             authority=None if request.authority == "full" else request.authority,
             labels=request.labels,
-            images=tuple(image.info for image in images.task),
+            **infos_of(attachments.task),
         )
         return await bind(agent).start(
-            self.journal, Trace(run_id), started, images=images.all, listener=on_event, on_delta=on_delta
+            self.journal, Trace(run_id), started, attachments=attachments.all, listener=on_event, on_delta=on_delta
         )
 
     async def resume(
@@ -360,7 +361,7 @@ async def _force_tool_call(
     """The call that the client asked for, where the agent answered in words: a further run is told to make it."""
     names = [tool.function.name for tool in request.tools]
     task = TEXTS.text(result.trace.agent.language, "call_tool_now", names=", ".join(names))
-    retry = replace(request, task=task, history=(), images={}, after=result.run_id, run=None)
+    retry = replace(request, task=task, history=(), attachments={}, after=result.run_id, run=None)
     retry = replace(retry, tool_results={}, fallback=None)
     retried = await service.start(retry, new_run_id(time.time()), on_event, None)
     one_call, authority = request.settings.parallel_tool_calls is False, request.authority

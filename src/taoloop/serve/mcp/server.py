@@ -11,6 +11,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from functools import cached_property, partial
 from typing import Any, Protocol
+from urllib.parse import quote
 
 import mcp_types as types
 from mcp.server.lowlevel import Server
@@ -241,6 +242,11 @@ async def result_of_call(journal: Journal, result: Result, card: ToolCard) -> ty
     content: list[types.ContentBlock] = [types.TextContent(type="text", text=text)]
     stored = [await journal.artifact(result.run_id, image.ref) for image in observed.images]
     content += [types.ImageContent(type="image", data=image.body, mime_type=image.form) for image in stored if image]
+    for file in observed.files:
+        if (whole := await journal.artifact(result.run_id, file.ref)) is not None:
+            uri = f"taoloop://{result.run_id}/{file.ref}/{quote(file.file_name)}"
+            blob = types.BlobResourceContents(uri=uri, mime_type=file.media_type, blob=whole.body)
+            content.append(types.EmbeddedResource(type="resource", resource=blob))
     return types.CallToolResult(content=content, structured_content=structured, _meta={RUN_KEY: result.run_id})
 
 

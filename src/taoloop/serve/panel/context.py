@@ -140,6 +140,14 @@ class PanelContext:
             headers["Content-Disposition"] = f"attachment; filename*=UTF-8''{quote(filename, safe='')}"
         return web.Response(text=body, content_type=content_type, charset="utf-8", headers=headers)
 
+    def bytes(self, body: bytes, content_type: str, filename: str | None = None) -> web.Response:
+        """An image or a file of a run: in a sandbox, and with `filename` only to be stored."""
+        headers = security_headers(self.nonce)
+        headers["Content-Security-Policy"] = "default-src 'none'; sandbox"
+        if filename is not None:
+            headers["Content-Disposition"] = f"attachment; filename*=UTF-8''{quote(filename, safe='')}"
+        return web.Response(body=body, content_type=content_type, headers=headers)
+
     def error(self, message: str, hint: str = "", status: int = 400) -> web.Response:
         """The page that says what is wrong and what to do; as a part of a page if htmx asks."""
         template = "error_part.html" if self.is_fragment else "error.html"

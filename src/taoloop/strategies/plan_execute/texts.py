@@ -43,7 +43,8 @@ TEXTS = TextCatalog(
         "step_failed": "The call of {tool} failed: {detail}",
         "step_unmade": "The call of {tool} that the plan lists was not made with a value that it allows.",
         "step_no_value": "No value was found at {origin} for the call of {tool}: the calls there returned none, failed,"
-        " or gave an output that is not kept as a whole.",
+        " gave an output that is not kept as a whole, or are those of an agent. Leave the calls of this step open, and"
+        " its model reads what the steps before it gave.",
         "step_unexpected": "What the plan expects does not hold: {expect}; it read {values}.",
         "step_no_condition": "What the plan expects cannot be determined: {expect}: {problem}",
         "step_reported": "The model reports: {detail}",

@@ -3,8 +3,9 @@
 BM25 gives each word its weight: the rarer, the more. The most common words also cost the most, so in a large index the
 rarest find the sections, until they cover enough, and all words then score the best of these: the cost of a search
 depends neither on the length of the query nor on the size of the folder. The sections with all words of a short query
-are among them. Words of any question find sections only where a query has no others. Each section is one result, its
-best passage, and so are passages that say nearly the same.
+are among them. Words of any question find sections only where a query has no others; in a small index they help to
+choose among those that the others find. Each section is one result, its best passage, and so are passages that say
+nearly the same.
 """
 
 from __future__ import annotations
@@ -33,7 +34,7 @@ from taoloop.tools.documents.index import (
     read_generation,
     read_totals,
 )
-from taoloop.tools.documents.section_scores import score_sections
+from taoloop.tools.documents.section_scores import score_sections, word_weight
 from taoloop.tools.embedding import Embedder, cosine, embed_texts, reciprocal_rank_fusion
 
 EXACT_BELOW = 2_000
@@ -44,7 +45,9 @@ CANDIDATES = 200
 
 _MAX_SECTIONS = 50  # that are scored, of those that words find
 _MAX_PASSAGES = 80  # that are scored; the best sections may have more of them than that leaves for the others
+_READ_SECTIONS = 10  # that are read at a time
 _MAX_MATCHES = 3_000  # sections that the words of one search may cover together
+_MAX_COMMON_MATCHES = 1_000  # those that words of any question find too: the more, the less they say
 _SHORT_QUERY_WORDS = 8  # of a query so short that a section may contain all of them
 _GROUP_FACTOR = 4  # how many passages are looked at for each that is returned
 _NEAR_DUPLICATE = 0.85  # the share of words that passages have in common if they say nearly the same
@@ -55,6 +58,7 @@ _MIN_PREFIX_CHARS = 3  # shorter prefixes match too much
 _MAX_QUERY_WORDS = 64  # of a query that are looked up
 _MAX_SEARCHED_WORDS = 24  # of them that are searched
 _MAX_PREFIXES = 4
+_LEAST_FTS5_WEIGHT = 1e-6  # in its `bm25`, of a word in more than half of the sections
 
 
 def to_blobs(vector: array[float]) -> tuple[bytes, bytes]:
@@ -129,17 +133,10 @@ class PassageSearch:
         """
         with self._index.open() as database:
             statistics = self._current_statistics(database)
-            order = self._search_words(database, statistics, query, max(limit * _GROUP_FACTOR, _MAX_MERGED))
+            hits = self._search_words(database, statistics, query, max(limit * _GROUP_FACTOR, _MAX_MERGED))
             if self._embedder is not None and query.strip():
-                order = self._merge_by_meaning(database, statistics, self._embedder, query, order)
-            best_scores = dict(list(order.items())[: limit * _GROUP_FACTOR])
-            placeholders = ",".join("?" * len(best_scores))
-            by_number = {
-                passage.number: passage
-                for passage in find_passages(database, f"WHERE passage.number IN ({placeholders})", best_scores)
-            }
-        hits = [SearchHit(by_number[number], score) for number, score in best_scores.items() if number in by_number]
-        return group_hits(hits, limit)
+                hits = self._merge_by_meaning(database, statistics, self._embedder, query, hits)
+        return group_hits(hits[: limit * _GROUP_FACTOR], limit)
 
     def _current_statistics(self, database: sqlite3.Connection) -> _IndexStatistics:
         generation = read_generation(database)
@@ -150,28 +147,28 @@ class PassageSearch:
 
     def _search_words(
         self, database: sqlite3.Connection, statistics: _IndexStatistics, query: str, limit: int
-    ) -> dict[int, float]:
-        query_words = query_terms(query)
-        words = ([word for word in query_words if word not in COMMON_WORDS] or query_words)[:_MAX_QUERY_WORDS]
+    ) -> list[SearchHit]:
+        words = query_terms(query)[:_MAX_QUERY_WORDS]
         counts = {word: self._count_sections(database, statistics, word) for word in words}
-        selected, rest = _select_words(counts)
-        if not selected and (english := translated_words(query)):
+        contents = [word for word in words if word not in COMMON_WORDS] or words
+        is_known = any(counts[word] for word in contents)
+        if not is_known and (english := translated_words(query)):
             return self._search_words(database, statistics, " ".join(english), limit)
-        if not selected:
-            prefixes = [word for word in words if len(word) >= _MIN_PREFIX_CHARS][:_MAX_PREFIXES]
-            return _rank_by_prefixes(database, prefixes, limit) if prefixes else {}
-        numbers = _rank_by_words(database, " OR ".join(f'"{word}"' for word in selected), _MAX_SECTIONS)
-        frequent = [word for word in rest if counts[word] <= _MAX_MATCHES]
+        if not is_known:
+            prefixes = [word for word in contents if len(word) >= _MIN_PREFIX_CHARS][:_MAX_PREFIXES]
+            return _rank_by_prefixes(database, prefixes, limit) if prefixes else []
+        sections_in_all = statistics.totals.sections
+        rarities = {word: math.log((sections_in_all + 1) / (count + 0.5)) for word, count in counts.items()}
+        selected, rest = _select_words(rarities, counts)
+        numbers = _rank_by_weights(database, selected, counts, sections_in_all)
+        frequent = [word for word in rest if counts[word] <= _MAX_MATCHES and word in contents]
         if frequent and len(selected) + len(frequent) <= _SHORT_QUERY_WORDS:
-            every = " AND ".join(f'"{word}"' for word in (*selected, *frequent))
+            every = " AND ".join(f'"{word}"' for word in (*selected, *frequent) if word in contents)
             numbers |= _rank_by_words(database, every, _MAX_SECTIONS)
-        rarities = {}
-        for word in query_words[:_MAX_QUERY_WORDS]:
-            count = self._count_sections(database, statistics, word)
-            rarities[word] = math.log(1 + (statistics.totals.sections - count + 0.5) / (count + 0.5))
-        sections = _take_first(find_sections(database, numbers), _MAX_PASSAGES)
+        sections = [*_read_sections(database, [*numbers])]
         scores = score_sections(sections, rarities, statistics.totals)
-        return dict(islice(scores.items(), limit))
+        passages = {passage.number: passage for section in sections for passage in section}
+        return [SearchHit(passages[number], score) for number, score in islice(scores.items(), limit)]
 
     def _count_sections(self, database: sqlite3.Connection, statistics: _IndexStatistics, word: str) -> int:
         """How many sections contain a word."""
@@ -189,19 +186,20 @@ class PassageSearch:
         statistics: _IndexStatistics,
         embedder: Embedder,
         query: str,
-        order: Mapping[int, float],
-    ) -> dict[int, float]:
+        hits: list[SearchHit],
+    ) -> list[SearchHit]:
         """Merge the ranking by words with that by meaning."""
         if embedder_name(database) != embedder.name:  # another process uses another model, or there are no vectors yet
-            return dict(order)
+            return hits
         try:
             query_vector = embed_texts(embedder, [query])[0]
         except ToolError:
-            return dict(order)
+            return hits
         if statistics.sign_bits is None:
             rows = database.execute("SELECT number, signs FROM vector")
             statistics.sign_bits = {number: int.from_bytes(blob) for number, blob in rows}
-        candidates = {*nearest_by_signs(sign_bits(query_vector), statistics.sign_bits), *list(order)[:CANDIDATES]}
+        passages = {hit.passage.number: hit.passage for hit in hits}
+        candidates = {*nearest_by_signs(sign_bits(query_vector), statistics.sign_bits), *list(passages)[:CANDIDATES]}
         placeholders = ",".join("?" * len(candidates))
         query_text = f"SELECT number, vector FROM vector WHERE number IN ({placeholders})"  # noqa: S608  # question marks
         rows = database.execute(query_text, tuple(candidates))
@@ -213,7 +211,11 @@ class PassageSearch:
         by_meaning = sorted(
             (number for number in similarities if similarities[number] > 0), key=lambda number: -similarities[number]
         )
-        return reciprocal_rank_fusion((list(order)[:_MAX_MERGED], by_meaning[:_MAX_MERGED]))
+        scores = reciprocal_rank_fusion((list(passages)[:_MAX_MERGED], by_meaning[:_MAX_MERGED]))
+        unread = scores.keys() - passages.keys()
+        where = f"WHERE passage.number IN ({','.join('?' * len(unread))})"
+        passages |= {passage.number: passage for passage in find_passages(database, where, unread)}
+        return [SearchHit(passages[number], score) for number, score in scores.items() if number in passages]
 
 
 def group_hits(hits: Iterable[SearchHit], limit: int) -> list[SearchHit]:
@@ -248,38 +250,62 @@ def _is_near_duplicate(words: frozenset[str], rest: frozenset[str]) -> bool:
     return common >= _MIN_COMMON_WORDS and common >= _NEAR_DUPLICATE * len(words | rest)
 
 
-def _select_words(counts: Mapping[str, int]) -> tuple[list[str], list[str]]:
-    """The words to search for, the rarest first, and the others, which only add their weight."""
-    present = sorted((word for word in counts if counts[word]), key=lambda word: counts[word])
-    selected: list[str] = []
+def _select_words(rarities: Mapping[str, float], counts: Mapping[str, int]) -> tuple[dict[str, float], list[str]]:
+    """The words to search for with their weights, and the others, which only add theirs to the score of a section.
+
+    The heaviest are the first, and words of any question the last.
+    """
+    weights = {word: word_weight(word, rarity) for word, rarity in rarities.items() if counts[word]}
+    selected: dict[str, float] = {}
     rest: list[str] = []
     total = 0
-    for word in present:
+    for word in sorted(weights, key=lambda word: (word in COMMON_WORDS, -weights[word])):
         total += counts[word]
-        if not selected or (total <= _MAX_MATCHES and len(selected) < _MAX_SEARCHED_WORDS):
-            selected.append(word)
+        most = _MAX_COMMON_MATCHES if word in COMMON_WORDS else _MAX_MATCHES
+        if not selected or (total <= most and len(selected) < _MAX_SEARCHED_WORDS):
+            selected[word] = weights[word]
         else:
             rest.append(word)
     return selected, rest
 
 
-def _take_first(sections: Iterable[list[IndexedPassage]], limit: int) -> Iterator[list[IndexedPassage]]:
-    """The first sections, until they have so many passages."""
+def _read_sections(database: sqlite3.Connection, numbers: Sequence[int]) -> Iterator[list[IndexedPassage]]:
+    """The first of these sections, until they have enough passages."""
     taken = 0
-    for section in sections:
-        if taken < limit:
-            taken += len(section)
-            yield section
+    for start in range(0, len(numbers), _READ_SECTIONS):
+        for section in find_sections(database, numbers[start : start + _READ_SECTIONS]):
+            if taken < _MAX_PASSAGES:
+                taken += len(section)
+                yield section
+        if taken >= _MAX_PASSAGES:
+            break
 
 
-def _rank_by_prefixes(database: sqlite3.Connection, prefixes: Sequence[str], limit: int) -> dict[int, float]:
+def _rank_by_prefixes(database: sqlite3.Connection, prefixes: Sequence[str], limit: int) -> list[SearchHit]:
     """Of each section the passage that has most of the prefixes."""
     scores = _rank_by_words(database, " OR ".join(f'"{prefix}"*' for prefix in prefixes), limit)
-    order: dict[int, float] = {}
+    hits: list[SearchHit] = []
     for section in find_sections(database, scores):
         best = max(section, key=lambda passage: sum(map(fold_text(passage.text).count, prefixes)))
-        order[best.number] = scores[best.section]
-    return order
+        hits.append(SearchHit(best, scores[best.section]))
+    return hits
+
+
+def _rank_by_weights(
+    database: sqlite3.Connection, weights: Mapping[str, float], counts: Mapping[str, int], sections: int
+) -> dict[int, float]:
+    """The best sections by BM25 with these weights; those of FTS5, which are 0 for frequent words, are taken out."""
+    scores: dict[int, float] = {}
+    are_common = weights.keys() <= COMMON_WORDS
+    for word, weight in weights.items():
+        may_find = are_common or word not in COMMON_WORDS
+        ratio = (sections - counts[word] + 0.5) / (counts[word] + 0.5)  # below 0 if another process adds files now
+        given = math.log(ratio) if ratio > 1 else _LEAST_FTS5_WEIGHT
+        rows = database.execute("SELECT rowid, rank FROM passage_words WHERE passage_words MATCH ?", (f'"{word}"',))
+        for number, rank in rows:
+            if may_find or number in scores:
+                scores[number] = scores.get(number, 0.0) - rank * weight / given
+    return {number: scores[number] for number in heapq.nlargest(_MAX_SECTIONS, scores, key=lambda each: scores[each])}
 
 
 def _rank_by_words(database: sqlite3.Connection, matching: str, limit: int) -> dict[int, float]:

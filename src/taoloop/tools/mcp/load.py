@@ -16,10 +16,11 @@ from importlib.util import find_spec
 from operator import methodcaller
 from typing import TYPE_CHECKING, Any, TypeVar
 
+from taoloop.core.attachments.files import File
 from taoloop.core.cards.tool_card import ToolCard
 from taoloop.core.images import Image
 from taoloop.core.redaction.redactor import Redactor
-from taoloop.errors import ConfigError, ImageError, McpFailed, MissingExtra, TaoError, ToolDefinitionError
+from taoloop.errors import ConfigError, FileError, ImageError, McpFailed, MissingExtra, TaoError, ToolDefinitionError
 from taoloop.tools.from_card import tool_from_card
 from taoloop.tools.json_schema import Validator, compile_schema, findings, listed
 from taoloop.tools.mcp.cards import Definition, SchemaError, card_of, error_cards, model_tool_names
@@ -42,6 +43,7 @@ T = TypeVar("T")
 
 _LOG = logging.getLogger("taoloop.mcp")
 _APPROVE = "Look at the change, and approve it to have the tool back: `tao tools FILE --approve-changes`."
+_PDF_BASE64 = "JVBERi0"  # how `%PDF-` begins as base64
 _OWN_TOOLS = ("list_resources", "read_resource", "list_prompts", "get_prompt")
 _ENTRY_FIELDS = ("uri", "uriTemplate", "name", "title", "description", "mimeType", "size", "arguments")
 
@@ -221,7 +223,9 @@ def output_of(
         if reason:
             raise misfit_result(f"{server.name}.{tool}", reason)
     if structured is None:
-        pieces: list[Any] = [part["text"] if part["type"] == "text" else part.get("image") for part in parts]
+        pieces: list[Any] = [
+            part["text"] if part["type"] == "text" else part.get("image", part.get("file")) for part in parts
+        ]
         if all(isinstance(part, str) for part in pieces):
             return "\n\n".join(pieces)
         return pieces if all(part is not None for part in pieces) else {"content": parts}
@@ -229,6 +233,10 @@ def output_of(
     if all(part["type"] == "text" for part in extra_parts) and validator is not None and not unanswered:
         return structured  # the text is for clients that know no structure
     return {"structured": structured, "content": extra_parts} if extra_parts else structured
+
+
+def _binary_field(part: Mapping[str, Any]) -> str:
+    return "image" if "image" in part else "file"
 
 
 def _says(text: str, structured: Any) -> bool:
@@ -240,7 +248,7 @@ def _says(text: str, structured: Any) -> bool:
 
 
 def part_of(content: Any) -> dict[str, Any]:
-    """One part of a result as JSON; what is binary is an `Image`, or has its type, its size in bytes, and base64."""
+    """One part of a result as JSON; what is binary is an `Image`, a `File`, or has type, size in bytes and base64."""
     kind = content.type
     if kind == "text":
         return {"type": "text", "text": content.text}
@@ -255,19 +263,25 @@ def resource_of(resource: Any) -> dict[str, Any]:
     """The contents of a resource as JSON."""
     text = getattr(resource, "text", None)
     if text is None:
-        return {"uri": str(resource.uri), **_binary(resource.mime_type, resource.blob)}
+        name = str(resource.uri).partition("?")[0].rpartition("/")[2]
+        return {"uri": str(resource.uri), **_binary(resource.mime_type, resource.blob, name)}
     mime_type = {} if resource.mime_type is None else {"mime_type": resource.mime_type}
     return {"uri": str(resource.uri), **mime_type, "text": text}
 
 
-def _binary(mime_type: str | None, data: str) -> dict[str, Any]:
-    """Binary content: an image by what its bytes are, whatever the server calls it."""
+def _binary(mime_type: str | None, data: str, name: str = "") -> dict[str, Any]:
+    """Binary content: an image or a PDF by what its bytes are, whatever the server calls it."""
     problem: dict[str, Any] = {}
+    if data.startswith(_PDF_BASE64):
+        try:
+            return {"file": File.from_base64(data, name=name if name.lower().endswith(".pdf") else "")}
+        except FileError as error:
+            problem = {"problem": error.message}
     if mime_type is None or not mime_type.startswith("audio/"):
         try:
             return {"image": Image.from_base64(data)}
         except ImageError as error:
-            problem = {"problem": error.message} if (mime_type or "").startswith("image/") else {}
+            problem = {"problem": error.message} if (mime_type or "").startswith("image/") else problem
     size = max(0, len(data) * 3 // 4 - data[-2:].count("="))
     return {"mime_type": mime_type or "application/octet-stream", "size_bytes": size, **problem, "base64": data}
 

@@ -64,7 +64,8 @@ class PinFile:
 
 def pins_folder(name: str) -> Path:
     """The folder `name` for files of pins: beside the database, or in the user's data."""
-    if database := os.environ.get("TAOLOOP_DB", "").strip():
+    database = os.environ.get("TAOLOOP_DB", "").strip()
+    if database and not database.startswith(("postgres://", "postgresql://")):  # else it is no file
         return Path(os.path.expanduser(database)).parent / name  # noqa: PTH111  # raises nothing
     import platformdirs  # noqa: PLC0415  # only who has no path of their own pays for it
 

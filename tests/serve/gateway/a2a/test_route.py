@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
+import base64
 import json
 from collections.abc import Iterator
 from dataclasses import replace
 from typing import Any
 
 import pytest
+from tests.pictures import PDF
 from tests.serve.gateway.clients import NOTE, SENT, post, send_note
 from tests.serve.gateway.conftest import Running, agent, config_of, gateway, upstream
 
@@ -165,6 +167,9 @@ def test_what_cannot_be_a_task_is_an_error_of_json_rpc() -> None:
         png = {"raw": "AAAA", "mediaType": "image/png"}
         error = call(running, "SendMessage", {"message": {"messageId": "m", "role": "ROLE_USER", "parts": [png]}})
         assert (error["code"], error["data"][0]["metadata"]["code"]) == (-32602, "images_not_supported")
+        pdf = {"raw": base64.b64encode(PDF).decode(), "mediaType": "application/pdf"}
+        error = call(running, "SendMessage", {"message": {"messageId": "n", "role": "ROLE_USER", "parts": [pdf]}})
+        assert (error["code"], "not known to read PDF" in error["message"]) == (-32602, True)
         assert server.asked == []
 
 

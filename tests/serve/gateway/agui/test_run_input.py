@@ -45,6 +45,19 @@ def test_an_image_and_the_error_of_a_tool_are_read() -> None:
     assert second.text == "half\nError: It broke."
 
 
+def test_a_document_is_a_file_and_is_not_fetched() -> None:
+    document = {"type": "document", "source": {"type": "data", "value": "AAAA", "mimeType": "application/pdf"}}
+    [message] = chat_settings(read(messages=[{"id": "m", "role": "user", "content": [document]}]), "a").messages
+    assert isinstance(message.content, list)
+    assert message.content[0].model_dump(exclude_none=True) == {
+        "type": "file",
+        "file": {"file_data": "data:;base64,AAAA"},
+    }
+    document["source"] = {"type": "url", "value": "https://a.example/a.pdf"}
+    with pytest.raises(ApiError, match="fetches no files"):
+        chat_settings(read(messages=[{"id": "m", "role": "user", "content": [document]}]), "a")
+
+
 def test_context_is_one_text_and_fields_without_effect_are_named() -> None:
     request = read(context=[{"description": "Page", "value": "9"}], forwardedProps={"a": 1}, unknown=2)
     assert context_text(request) == "Page: 9"

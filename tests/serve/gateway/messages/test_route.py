@@ -146,6 +146,17 @@ def test_images_json_and_the_count_of_tokens() -> None:
             broken = {"role": "user", "content": [{"type": "image", "source": {**source, "data": "AAAA"}}]}
             with pytest.raises(anthropic.BadRequestError, match=r"messages\[0\]\.content\[0\]\.source"):
                 messages.create(**asked(broken))
+            text = {"type": "text", "media_type": "text/plain", "data": "May: 7"}
+            parts = [{"type": "document", "source": text, "title": "sales.txt"}, {"type": "text", "text": "How much?"}]
+            messages.create(**asked({"role": "user", "content": parts}))
+            assert "May: 7" in str(server.asked[-1])
+            for source, why in (
+                ({"type": "url", "url": "https://a.example/a.pdf"}, "reads documents as"),
+                ({"type": "base64", "media_type": "application/pdf", "data": "JVBERi0xLjQK"}, "not known to read PDF"),
+            ):
+                document = {"role": "user", "content": [{"type": "document", "source": source}]}
+                with pytest.raises(anthropic.BadRequestError, match=why):
+                    messages.create(**asked(document))
             few = messages.count_tokens(model="assistant", messages=[said("Hi.")]).input_tokens
             many = messages.count_tokens(model="assistant", messages=[said("Hi. " * 400)], tools=[OUTSIDE]).input_tokens
             assert few > 10  # the agent's own prompt

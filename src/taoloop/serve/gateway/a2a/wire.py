@@ -13,8 +13,9 @@ from typing import Annotated, Any, Literal
 from pydantic import ConfigDict, Field
 from pydantic.alias_generators import to_camel
 
+from taoloop.core.attachments.media_types import PDF, is_text
 from taoloop.serve.gateway.errors import ApiError, invalid, invalid_field, missing
-from taoloop.serve.gateway.request_schema import ApiModel, ChatMessage, ImageUrl, MessagePart
+from taoloop.serve.gateway.request_schema import ApiModel, ChatMessage, FileData, ImageUrl, MessagePart
 
 Version = Literal["1.0", "0.3"]
 Operation = Literal["send", "stream", "get", "cancel", "subscribe"]
@@ -61,10 +62,11 @@ class FilePart(A2aModel):
     bytes: str | None = None
     uri: str | None = None
     mime_type: str | None = None
+    name: str | None = None
 
 
 class A2aPart(A2aModel):
-    """A part of a message: a text, data, or an image."""
+    """A part of a message: a text, data, an image, or a file."""
 
     text: str | None = None
     raw: str | None = None
@@ -109,7 +111,7 @@ def chat_message(message: A2aMessage) -> ChatMessage:
     """The message as one of a chat, with the same parts.
 
     Raises:
-        ApiError: a part is neither a text, nor data, nor an image; names it.
+        ApiError: a part is neither a text, nor data, nor an image or a file; names it.
     """
     parts = [_chat_part(f"message.parts[{index}]", part) for index, part in enumerate(message.parts)]
     return ChatMessage(role="user", content=parts)
@@ -124,8 +126,12 @@ def _chat_part(param: str, part: A2aPart) -> MessagePart:
     if file.bytes is None and file.uri is None:
         raise missing(f"{param}.text")
     kind = file.mime_type or part.media_type or ""
+    if file.bytes is not None and (kind == PDF or is_text(kind)):
+        return MessagePart(type="file", file=FileData(filename=file.name, file_data=f"data:;base64,{file.bytes}"))
     if not kind.startswith("image/"):
-        message = f"`{param}` is of the type {kind[:80]!r}; only texts, data and images can be read."
+        message = (
+            f"`{param}` is of the type {kind[:80]!r}; only texts, data, images, PDFs and texts as files can be read."
+        )
         raise invalid(message, param, "content_type_not_supported")
     url = file.uri if file.bytes is None else f"data:{kind};base64,{file.bytes}"
     return MessagePart(type="image_url", image_url=ImageUrl(url=url or ""))

@@ -158,7 +158,7 @@ async def _after(context: RequestContext, last_run: str, run_request: RunRequest
         return run_request
     own = [message.content for message in history if message.role == "user"]
     sent = [message.content for message in run_request.history if message.role == "user"]
-    return replace(run_request, after=last_run) if own == sent and not run_request.images else run_request
+    return replace(run_request, after=last_run) if own == sent and not run_request.attachments else run_request
 
 
 def _with_context(run_request: RunRequest, text: str) -> RunRequest:

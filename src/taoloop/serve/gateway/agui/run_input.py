@@ -21,6 +21,7 @@ from taoloop.serve.gateway.request_schema import (
     ChatMessage,
     ChatRequest,
     ClientTool,
+    FileData,
     ImageUrl,
     MessagePart,
     OfferedFunction,
@@ -48,7 +49,7 @@ class AguiSource(AguiModel):
 
 
 class AguiPart(AguiModel):
-    """A part of a message: a text, an image, or what is refused."""
+    """A part of a message: a text, an image, a document, or what is refused."""
 
     type: str
     text: str | None = None
@@ -182,13 +183,18 @@ def _chat_part(param: str, part: AguiPart) -> MessagePart:
         if part.text is None:
             raise missing(f"{param}.text")
         return MessagePart(type="text", text=part.text)
-    if part.type != "image":
-        raise invalid_field(param, f"`{param}` is of the type {part.type[:80]!r}; only texts and images can be read.")
+    if part.type not in ("image", "document"):
+        only = "only texts, images and documents can be read"
+        raise invalid_field(param, f"`{param}` is of the type {part.type[:80]!r}; {only}.")
     if part.source is None:
         raise missing(f"{param}.source")
     if part.source.type == "file":
-        message = "This server cannot read a file at a provider. Send the image itself, as `data` or `url`."
+        message = "This server cannot read a file at a provider. Send the content itself, as `data`."
         raise invalid_field(f"{param}.source.type", message)
+    if part.type == "document":
+        if part.source.type == "url":
+            raise invalid_field(f"{param}.source.type", "This server fetches no files. Send the content as `data`.")
+        return MessagePart(type="file", file=FileData(file_data=f"data:;base64,{part.source.value}"))
     if part.source.type == "url":
         return MessagePart(type="image_url", image_url=ImageUrl(url=part.source.value))
     kind = part.source.mime_type or "application/octet-stream"

@@ -27,6 +27,7 @@ from taoloop.config.document import (
 from taoloop.config.handoffs import require_linked
 from taoloop.config.settings_reader import LITERAL, SettingsReader, Span, checked, fields_of, has_reference, invalid
 from taoloop.errors import ConfigError, MissingKey
+from taoloop.journals.addresses import database_address, stored_at
 from taoloop.journals.retention import Retention
 from taoloop.models.model_builder import endpoint_keys
 from taoloop.models.prices import Price
@@ -118,8 +119,8 @@ class ServerEntry(ServerLimits):
     protocols: tuple[GatewayProtocol, ...] = ()
     """Protocols to serve beside OpenAI's APIs: `agui` (AG-UI), `messages` (Anthropic's Messages API) and `a2a`."""
 
-    db: Path | None = None
-    """The file in which all runs are kept, beside this one; without it, the user's own."""
+    db: Path | str | None = None
+    """The file in which all runs are kept, beside this one, or `postgresql://…`; without it, the user's own."""
 
 
 def _only_reference(value: Any) -> Any:
@@ -295,7 +296,7 @@ def load_config(
             config = reader.read_gateway(resolve or {})
         else:
             config = reader.read_agent() if form == "agent" else reader.read_higress()
-    options: dict[str, Any] = {"host": host, "port": port, "db": None if db is None else Path(db)}
+    options: dict[str, Any] = {"host": host, "port": port, "db": None if db is None else database_address(db)}
     options |= {"any_model": any_model, "allow_origins": tuple(dict.fromkeys(map(origin_of, allow_origins))) or None}
     options["allow_hosts"] = tuple(dict.fromkeys(map(host_name, allow_hosts))) or None
     options["protocols"] = protocols or None
@@ -401,7 +402,7 @@ class _ConfigReader:
             limits=ServerLimits(**{limit.name: getattr(server, limit.name) for limit in fields(ServerLimits)}),
             host=server.host,
             port=server.port,
-            db=server.db,
+            db=None if server.db is None else database_address(server.db),
             public_url=server.public_url,
             notify=None if server.notify is None else server.notify.settings(),
             recover=server.recover,
@@ -421,8 +422,7 @@ class _ConfigReader:
         self._require_model(("model",), agent)
         served = ServedAgent(name=agent.name, agent=agent)
         self._require_price(("limits", "max_cost_usd"), served)
-        db = Path(agent.journal) if isinstance(agent.journal, str | Path) else None
-        return replace(self._config({served.name: served}), db=db, files=files_of([served]))
+        return replace(self._config({served.name: served}), db=stored_at(agent.journal), files=files_of([served]))
 
     def read_higress(self) -> GatewayConfig:
         """An `ai-agent` file in either form."""

@@ -14,6 +14,7 @@ from pydantic import Field
 
 from taoloop.config.document import Stamp
 from taoloop.errors import ConfigError
+from taoloop.journals.addresses import DatabaseAddress
 from taoloop.journals.retention import Retention
 from taoloop.models.model_builder import endpoint_targets, split_specs
 from taoloop.models.providers import PROVIDERS, Endpoint, endpoint, is_priced
@@ -172,7 +173,7 @@ class GatewayConfig:
     port: int = DEFAULT_PORT
     """The port; 0 takes a free one."""
 
-    db: Path | None = None
+    db: DatabaseAddress | None = None
     """The database of all runs; None: the one in the user's data folder."""
 
     recover: bool = True

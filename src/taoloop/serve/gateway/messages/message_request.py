@@ -1,14 +1,15 @@
 """The request of Anthropic's Messages API, validated by its types, in the terms of a chat completion.
 
-Source: Anthropic's API reference, "Create a Message" (2026-08). Texts, images and the client's tools are supported,
-but no documents, files, or tools that a server performs. What would change the answer is refused; what would not is
-ignored.
+Source: Anthropic's API reference, "Create a Message" (2026-08). Texts, images, documents and the client's tools are
+supported, no files that a server keeps, or tools that one performs. What would change the answer is refused; what would
+not is ignored.
 """
 
 from __future__ import annotations
 
 import json
 import re
+from base64 import b64encode
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, replace
@@ -27,6 +28,7 @@ from taoloop.serve.gateway.request_schema import (
     ChatMessage,
     ChatRequest,
     ClientTool,
+    FileData,
     ImageUrl,
     MessagePart,
     OfferedFunction,
@@ -40,24 +42,25 @@ _MAX_STOPS = 64
 _MODEL_ONLY = ("thinking", "redacted_thinking")
 """Blocks that belong to a model, and are not read."""
 
-_CHAT_PATH = re.compile(r"messages\[(\d+)\](?:\.content\[(\d+)\](\.image_url(?:\.url)?)?)?")
+_CHAT_PATH = re.compile(r"messages\[(\d+)\](?:\.content\[(\d+)\](\.image_url(?:\.url)?|\.file(?:\.file_data)?)?)?")
 
 
 class ImageSource(ApiModel):
-    """Where an image is: in the request, or at an address."""
+    """Where an image or a document is: in the request, or at an address."""
 
-    type: Literal["base64", "url", "file"]
+    type: Literal["base64", "url", "file", "text", "content"]
     media_type: str | None = None
     data: str | None = None
     url: str | None = None
 
 
 class ContentBlock(ApiModel):
-    """A part of a message: a text, an image, a call of a tool, or its result."""
+    """A part of a message: a text, an image, a document, a call of a tool, or its result."""
 
     type: str
     text: str | None = None
     source: ImageSource | None = None
+    title: str | None = None
     id: str | None = None
     name: str | None = None
     input: dict[str, Any] | None = None
@@ -340,19 +343,33 @@ def _part(param: str, block: ContentBlock, role: str) -> MessagePart:
         if block.text is None:
             raise missing(f"{param}.text")
         return MessagePart(type="text", text=block.text)
-    if block.type != "image" or role != "user":
-        only = "texts, images and results of tools" if role == "user" else "texts and calls of tools"
+    if block.type not in ("image", "document") or role != "user":
+        only = "texts, images, documents and results of tools" if role == "user" else "texts and calls of tools"
         raise invalid_field(f"{param}.type", f"It is {block.type[:80]!r}; of this role only {only} can be read.")
     source = block.source
     if source is None:
         raise missing(f"{param}.source")
     if source.type == "file":
-        raise invalid_field(f"{param}.source.type", "This server keeps no files. Send the image as `base64` or `url`.")
+        raise invalid_field(f"{param}.source.type", "This server keeps no files. Send the content as `base64`.")
+    if block.type == "document":
+        return _document(param, source, block.title)
     value = source.data if source.type == "base64" else source.url
     if value is None:
         raise missing(f"{param}.source.{'data' if source.type == 'base64' else 'url'}")
     url = f"data:{source.media_type or 'image/png'};base64,{value}" if source.type == "base64" else value
     return MessagePart(type="image_url", image_url=ImageUrl(url=url))
+
+
+def _document(param: str, source: ImageSource, title: str | None) -> MessagePart:
+    """A PDF or a text in the form of chat completions."""
+    if source.type not in ("base64", "text"):
+        message = f"It is {source.type!r}; this server reads documents as `base64` or `text`."
+        raise invalid_field(f"{param}.source.type", message)
+    if source.data is None:
+        raise missing(f"{param}.source.data")
+    data = source.data if source.type == "base64" else b64encode(source.data.encode("utf-8", "replace")).decode()
+    file = FileData(filename=title, file_data=f"data:{source.media_type or ''};base64,{data}")
+    return MessagePart(type="file", file=file)
 
 
 def _call(param: str, block: ContentBlock) -> ToolCall:

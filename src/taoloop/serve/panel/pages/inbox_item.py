@@ -29,7 +29,7 @@ from taoloop.runtime.approvals.request import (
     Settling,
     approval_request,
 )
-from taoloop.runtime.approvals.run_excerpt import is_whole
+from taoloop.runtime.approvals.run_excerpt import is_whole, read_evidence
 from taoloop.runtime.approvals.user_questions import question_answer, question_warnings
 from taoloop.serve.panel.context import PanelContext, Route
 from taoloop.serve.panel.inbox_reading import (
@@ -44,7 +44,7 @@ from taoloop.serve.panel.inbox_reading import (
     shown_call,
 )
 from taoloop.serve.panel.pages.resumption import item_path, item_url, next_step
-from taoloop.serve.panel.stored_run import load_excerpt, load_trace
+from taoloop.serve.panel.stored_run import load_excerpt
 from taoloop.translation import error_texts, mark
 
 _LATE, _UNPROCESSABLE = 409, 422
@@ -104,14 +104,14 @@ async def arguments(context: PanelContext) -> web.StreamResponse:
 
 
 async def evidence(context: PanelContext) -> web.StreamResponse:
-    """`GET …/evidence`: for the page of a long run, which is read for it: where each argument of the call came from."""
+    """`GET …/evidence`: for the page of a long run, which is searched: where each argument of the call came from."""
     run_id, call_id = _key(context)
     listing = await context.panel.inbox.load(run_id=run_id, now=context.panel.clock.now())
     calls = (call for item in listing.items for call in item.calls if item.run_id == run_id)
     call = next((call for call in calls if call.request.call_id == call_id), None)
-    if call is None:
+    trace = None if call is None else await read_evidence(context.journal, run_id, call_id)
+    if call is None or trace is None:
         raise _no_such_call(context)
-    trace = await load_trace(context)
     origins = await asyncio.to_thread(argument_origins, trace, call_id)  # other pages are answered meanwhile
     shown = shown_call(call, context.language, origins)
     return context.fragment("inbox_evidence.html", shown=shown, flaw=await _flaw(context), badge_names=BADGE_NAMES)

@@ -35,6 +35,7 @@ from taoloop.serve.panel.run_reading import (
     last_seq,
     read_all,
     read_events,
+    step_count,
 )
 from taoloop.serve.panel.transcript_parts import CHAPTER, SECTION, TranscriptPart, cut_chapter, cut_transcript
 from taoloop.strategies.past_state import limit_use, next_request
@@ -261,25 +262,14 @@ def _colour(context: PanelContext) -> str:
 async def _position(context: PanelContext, row: RunRow | None) -> RunPosition:
     run_id, queries = context.param("run_id"), context.queries
     last = await last_seq(queries, run_id, row)
+    count = await step_count(queries, run_id, last)
     step = _number(context, "step", 0) or None
     seq: int | None = None
     if step is not None:
-        seq = await find_step(queries, run_id, step, last)
+        seq = await find_step(queries, run_id, step, last, count)
     elif context.query("seq"):
         seq = min(max(0, _number(context, "seq", 0)), max(last, 0))
-    return RunPosition(last=last, steps=await _step_count(context, last), step=step, seq=seq)
-
-
-async def _step_count(context: PanelContext, last: int) -> int:
-    """The number of the last step; found from the end."""
-    first = last
-    while first > 0:
-        first = max(0, first - _EARLIER)
-        for event in reversed(await read_events(context.queries, context.param("run_id"), first, _EARLIER)):
-            number = getattr(event.fact, "step", None) if isinstance(event, Event) else None
-            if isinstance(number, int):
-                return number
-    return 0
+    return RunPosition(last=last, steps=count, step=step, seq=seq)
 
 
 async def _started(context: PanelContext) -> RunStarted | None:

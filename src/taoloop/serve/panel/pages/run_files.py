@@ -3,13 +3,17 @@
 from __future__ import annotations
 
 import asyncio
+from base64 import b64decode
 from typing import Final
 
 from aiohttp import web
 
+from taoloop.core.attachments.files import FileInfo
 from taoloop.core.events import Event, RunStarted
+from taoloop.core.images import media_type_of_image
 from taoloop.core.message import Message
 from taoloop.core.stored_events import event_line
+from taoloop.core.trace import attachments_of
 from taoloop.core.views.event_entries import event_entries
 from taoloop.errors import ConfigError, RunNotFound
 from taoloop.runtime.after.regression_file import case_name, regression_archive
@@ -52,14 +56,23 @@ async def prompt(context: PanelContext) -> web.StreamResponse:
 
 
 async def artifact(context: PanelContext) -> web.StreamResponse:
-    """`GET /runs/{run_id}/artifacts/{ref}`: a whole output; never as markup, and images only as files."""
+    """`GET /runs/{run_id}/artifacts/{ref}`: a whole output, never as markup; a file to download, an image to see.
+
+    An image is shown by its type only if its bytes are of a format that has no scripts. Like a file, it is in a
+    sandbox of its own origin, should a browser take it for something else.
+    """
     ref = context.param("ref")
     stored = await context.journal.artifact(_run_id(context), ref)
     if stored is None:
         message = context.say("The complete output {ref} is not in the journal any more.", ref=ref)
         hint = context.say("The preview in the run is all there is: it may have been removed by retention, or by hand.")
         return context.error(message, hint, 404)
-    return context.text(stored.body, filename=f"{ref}.base64" if stored.is_image else None)
+    if not stored.is_binary:
+        return context.text(stored.body)
+    data = b64decode(stored.body)
+    if (shown := media_type_of_image(data)) == stored.form:
+        return context.bytes(data, shown)
+    return context.bytes(data, "application/octet-stream", filename=await _file_name(context, ref))
 
 
 async def citation(context: PanelContext) -> web.StreamResponse:
@@ -109,6 +122,15 @@ ROUTES: Final = (
 
 def _run_id(context: PanelContext) -> str:
     return context.param("run_id")
+
+
+async def _file_name(context: PanelContext, ref: str) -> str:
+    """The name by which a browser stores a file of the run."""
+    for event in await context.journal.load(_run_id(context)):
+        for info in attachments_of(event.fact):
+            if isinstance(info, FileInfo) and info.ref == ref:
+                return info.file_name
+    return f"{ref}.bin"
 
 
 def _index(context: PanelContext, name: str) -> int:

@@ -2,6 +2,11 @@
 "use strict";
 
 (() => {
+  // Parts of the page that are not on its first screen are asked for once that is painted: both take the same processor.
+  document.addEventListener("DOMContentLoaded", () => requestAnimationFrame(() => setTimeout(() => {
+    document.body.dispatchEvent(new CustomEvent("painted"));
+  })));
+
   const step = document.getElementById("step");
   // Shows an entry; where its part is not loaded yet, once it is. Parts that are loaded meanwhile change their height, so
   // the entry is shown again after each of them, until the reader takes over.

@@ -1,4 +1,4 @@
-"""Images in requests of both APIs: passed to the agent, fetched where that is allowed, refused with a reason."""
+"""Images and files in requests: passed to the agent, fetched where that is allowed, refused with a reason."""
 
 from __future__ import annotations
 
@@ -9,11 +9,11 @@ from typing import Any
 
 import openai
 import pytest
-from tests.pictures import png
+from tests.pictures import PDF, png
 from tests.serve.gateway.clients import post
 from tests.serve.gateway.conftest import Running, Upstream, agent, client, config_of, gateway, upstream
 
-from taoloop import Image
+from taoloop import File, Image
 from taoloop.serve.gateway.config.gateway_file import load_config
 from taoloop.serve.gateway.config.model import ServedAgent
 from taoloop.testing import HttpDouble
@@ -26,8 +26,20 @@ def data_uri(image: Image, kind: str = "image/png") -> str:
     return f"data:{kind};base64,{image.base64}"
 
 
+TABLE = File(b"month,sum\nmay,7\n", name="sales.csv")
+
+
+def file_part(file: File) -> dict[str, Any]:
+    data = f"data:{file.media_type};base64,{file.base64}"
+    return {"type": "file", "file": {"filename": file.name, "file_data": data}}
+
+
 def part(url: str) -> dict[str, Any]:
     return {"type": "image_url", "image_url": {"url": url, "detail": "low"}}
+
+
+def sent_file(data: str, name: str = "a") -> dict[str, Any]:
+    return {"type": "file", "file": {"filename": name, "file_data": data}}
 
 
 def asking(*parts: Any, text: str = "What is in it?") -> Any:
@@ -75,6 +87,26 @@ def test_an_image_alone_is_a_question(seeing: tuple[Running, Upstream], api: str
     assert (trace.task, trace.started.images) == ("", (CAT.info,))
 
 
+def test_files_reach_the_model_in_its_form(seeing: tuple[Running, Upstream]) -> None:
+    running, server = seeing
+    answer = client(running).chat.completions.create(
+        model="assistant", messages=asking(file_part(TABLE), text="How much?")
+    )
+    assert answer.choices[0].message.content == "A cat."
+    assert "may,7" in str(server.asked[-1])
+    started = running.traces()[-1].started
+    assert started is not None
+    assert (started.files, started.tainted) == ((TABLE.info,), True)
+    content: Any = [
+        {"type": "input_text", "text": "How much?"},
+        {"type": "input_file", "filename": "sales.csv", "file_data": file_part(TABLE)["file"]["file_data"]},
+    ]
+    first = client(running).responses.create(model="assistant", input=[{"role": "user", "content": content}])
+    assert "may,7" in str(server.asked[-1])
+    client(running).responses.create(model="assistant", input="And in June?", previous_response_id=first.id)
+    assert "may,7" in str(server.asked[-1]), "the file of the turn before"
+
+
 def test_images_of_earlier_messages_stay_in_their_places(seeing: tuple[Running, Upstream]) -> None:
     running, server = seeing
     earlier = [*asking(part(data_uri(CAT))), {"role": "assistant", "content": "A cat."}]
@@ -84,7 +116,7 @@ def test_images_of_earlier_messages_stay_in_their_places(seeing: tuple[Running, 
     assert sent_urls(server.asked[-1]) == [data_uri(CAT)]
 
 
-def test_responses_take_images_and_continue_with_them(seeing: tuple[Running, Upstream]) -> None:
+def test_responses_take_attachments_and_continue_with_them(seeing: tuple[Running, Upstream]) -> None:
     running, server = seeing
     content: Any = [
         {"type": "input_text", "text": "What is in it?"},
@@ -109,6 +141,12 @@ def test_responses_take_images_and_continue_with_them(seeing: tuple[Running, Ups
         (asking(*[part(data_uri(CAT))] * 21), "messages[0].content[21].image_url.url", "at most 20 images"),
         (asking(part("data:image/png;base64," + CAT.base64[:-16])), "messages[0].content[1].image_url.url", "cut off"),
         (asking(text=" "), "messages[0].content", "no text"),
+        (asking({"type": "file", "file": {"file_id": "f"}}), "messages[0].content[1].file.file_id", "keeps no files"),
+        (asking(sent_file("https://a.example/a.pdf")), "messages[0].content[1].file.file_data", "no data URI"),
+        (asking(sent_file("data:text/csv;base64,")), "messages[0].content[1].file.file_data", "is empty"),
+        (asking(sent_file("data:text/csv;base64,AA==")), "messages[0].content[1].file.file_data", "octet-stream"),
+        (asking(sent_file("data:;base64,aGk=", "a.pdf")), "messages[0].content[1].file.file_data", "named as"),
+        (asking(file_part(File(PDF))), "messages[0].content[1].file.file_data", "not known to read PDF"),
         (
             [{"role": "system", "content": [part(data_uri(CAT))]}, *asking()],
             "messages[0].content[0]",
