@@ -118,6 +118,7 @@ class PostgresEngine:
                     await self._check_claims()
                     pause_s = await self._claim(advance)
                 except (JournalUnreachable, JournalLocked, TimeoutError) as error:
+                    self._must_check = True
                     _LOG.warning("no run could be claimed: %s", error or "the server does not answer")
                     await asyncio.sleep(_RETRY_S)
                     continue
@@ -219,7 +220,7 @@ class PostgresEngine:
                     work.cancel()
 
     async def _renew(self, works: Iterable[_Work], ends: float) -> None:
-        """Renew leases, until `ends` by the clock of this process; rows that are locked at this moment are tried again."""
+        """Renew leases, until `ends` by the clock of this process; rows that are locked just now are tried again."""
         left = list(works)
         while left:
             renewal = await self._queue.renew([work.claim for work in left], self._lease_s)

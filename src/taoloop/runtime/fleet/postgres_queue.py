@@ -6,7 +6,7 @@ that is gone, or cut off, must lose its runs, and no clock but that of the datab
 The idea: `due_at` is when a run is due; while a worker has it (`claimed`), the end of that worker's lease. So one
 condition finds both what is due and what was left by the dead. `attempts` counts who had it: a claim raises it, and
 every later statement of that worker names its number. `wakes` counts wakes: an end that finds more of them than its
-claim saw makes the run due again. The journal's own lease (`fence`, `wake_at`) is another matter: it decides who writes.
+claim saw makes the run due again. The fence of the journal is another matter: it decides who writes.
 
 The invariant: each statement decides and changes under the lock of its rows, which PostgreSQL takes on their newest
 version; what another transaction changed meanwhile no longer fits the condition and is left alone. Those that take many
@@ -96,10 +96,11 @@ _STANDING = """
 SELECT held.id FROM unnest($1::text[], $2::int[]) AS held(id, number)
 JOIN @.run ON run.id = held.id AND attempts = held.number AND claimed
 """
-# A time that has passed by the clock of the database, and not by that of the worker, comes again a second later.
+# A time that has passed by the clock of the database, and not by that of the worker, comes again a second later. A run
+# that was left is nobody's any more, whatever is left of a lease in the journal: who asks for its holder is told so.
 _END = """
 WITH ended AS (
-  UPDATE @.run SET claimed = false,
+  UPDATE @.run SET claimed = false, wake_at = CASE WHEN status = 'running' THEN least(wake_at, now()) ELSE wake_at END,
     queue = CASE WHEN $4::bool AND wakes = $3 THEN NULL ELSE queue END,
     due_at = CASE WHEN wakes <> $3 THEN now() WHEN $4 THEN NULL
       WHEN NOT $5::bool THEN coalesce(to_timestamp($6::float8), now())
