@@ -19,5 +19,5 @@ class TestPostgresEngine(EngineContract):
     def _with_server(self, server: PostgresServer) -> None:
         self.server = server
 
-    def database(self, folder: Path) -> str:
+    def database(self, _folder: Path) -> str:
         return self.server.url(schema=f"test_{secrets.token_hex(6)}")

@@ -30,6 +30,9 @@ TOLD_S: Final = 5.0
 _GATHER_S: Final = 0.02
 """Between two notifications."""
 
+_UNHEARD = (JournalError, asyncpg.PostgresError, asyncpg.InterfaceError, asyncpg.InternalClientError, OSError)
+"""What becomes of a notification or of LISTEN where the server is away: then what is new is found by looking."""
+
 _PROBE_S = 1.0
 """How long a notification to oneself may take before LISTEN counts as not working."""
 
@@ -73,9 +76,7 @@ class Bell:
         while self._is_due:
             await asyncio.sleep(_GATHER_S)
             self._is_due = False
-            with suppress(
-                JournalError, asyncpg.PostgresError, asyncpg.InterfaceError, OSError
-            ):  # it is found by looking
+            with suppress(*_UNHEARD):
                 await self._database.once(lambda connection: connection.execute(_TELL, channel, channel))
 
 
@@ -98,7 +99,7 @@ class Ear:
     async def __aenter__(self) -> Ear:
         """Listen, and see whether it works; where it does not, `hears` stays False."""
         if not self._database.settings.pooler and not self._database.settings.read_only:
-            with suppress(JournalError, asyncpg.PostgresError, asyncpg.InterfaceError, OSError, TimeoutError):
+            with suppress(*_UNHEARD, TimeoutError):
                 await self._listen()
         return self
 
@@ -106,7 +107,7 @@ class Ear:
         """Listen no more."""
         if self._connection is not None:
             self.hears = False
-            with suppress(asyncpg.PostgresError, asyncpg.InterfaceError, OSError, TimeoutError):
+            with suppress(*_UNHEARD, TimeoutError):
                 async with asyncio.timeout(_PROBE_S):
                     await self._connection.close()
 

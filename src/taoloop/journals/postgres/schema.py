@@ -33,7 +33,7 @@ CREATE SEQUENCE @.run_number;
 -- row, and none of its indexes unless the status changes: the pages have room for that (fillfactor).
 -- `wake_at`: the end of the lease of a run that is running, for those who ask who is at work on it.
 -- `queue`: NULL, where no engine drives the run. The columns from it on are the engine's (`runtime/fleet`): `due_at` is
--- when the run is due (NULL: not by itself), or, while it is `claimed`, the end of the claim, whose number is `attempts`.
+-- when the run is due (NULL: not by itself), or, while it is `claimed`, the end of the claim; `attempts` its number.
 CREATE TABLE @.run (
   number bigint PRIMARY KEY,
   id text COLLATE "C" NOT NULL UNIQUE,

@@ -24,16 +24,12 @@ import logging
 import time
 from collections.abc import Iterable, Sequence
 from contextlib import suppress
-from typing import TYPE_CHECKING
 
 from taoloop.core.agent_spec import DEFAULT_QUEUE
 from taoloop.errors import JournalLocked, JournalUnreachable, TaoError
 from taoloop.runtime.fleet.engine import RUNNING, Advance, Advanced
 from taoloop.runtime.fleet.local_engine import DEFAULT_LEASE_S
 from taoloop.runtime.fleet.postgres_queue import CHECK, PostgresQueue, RowClaim
-
-if TYPE_CHECKING:
-    from taoloop.journals.postgres.connections import JournalDatabase
 
 _BEATS = 3
 """How often a lease is renewed in its length."""
@@ -69,7 +65,7 @@ class PostgresEngine:
     """An `Engine` over the database of a PostgreSQL journal, whose connections it uses; closing the journal ends it.
 
     Args:
-        database: That of the journal.
+        queue: The queue in the database of the journal.
         queues: The queues whose runs it advances.
         concurrency: How many runs at once.
         lease_s: How long a worker that says nothing keeps its runs.
@@ -77,13 +73,13 @@ class PostgresEngine:
 
     def __init__(
         self,
-        database: JournalDatabase,
+        queue: PostgresQueue,
         *,
         queues: Sequence[str] = (DEFAULT_QUEUE,),
         concurrency: int = 10,
         lease_s: float = DEFAULT_LEASE_S,
     ) -> None:
-        self._queue = PostgresQueue(database)
+        self._queue = queue
         self._queues, self._concurrency, self._lease_s = tuple(queues), concurrency, lease_s
         self._turns: dict[str, _Work] = {}
         self._passed_over: dict[str, tuple[float, float]] = {}  # by run: until when (monotonic), and for how long
