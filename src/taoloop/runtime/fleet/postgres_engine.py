@@ -85,6 +85,7 @@ class PostgresEngine:
         self._passed_over: dict[str, tuple[float, float]] = {}  # by run: until when (monotonic), and for how long
         self._changed = asyncio.Event()
         self._is_told = False  # whether notifications arrive
+        self._has_tried = asyncio.Event()  # set once that is known
         self._must_check = False
 
     async def submit(self, run_id: str, at: float | None, queue: str, priority: int, tenant: str) -> None:
@@ -108,6 +109,9 @@ class PostgresEngine:
         """As `Engine.serve`. A server that went away is waited for; what it refuses for good is raised."""
         helpers = [asyncio.create_task(self._beat()), asyncio.create_task(self._listen())]
         try:
+            with suppress(TimeoutError):  # one after the other they need one connection of the pool
+                async with asyncio.timeout(_RETRY_S):
+                    await self._has_tried.wait()
             while True:
                 self._changed.clear()
                 try:
@@ -249,6 +253,7 @@ class PostgresEngine:
         while True:
             async with Ear(self._queue.database, self._queue.channel, self._hear) as ear:
                 self._is_told = ear.hears
+                self._has_tried.set()
                 self._must_check = True  # what was not heard meanwhile
                 self._changed.set()
                 while ear.hears:

@@ -13,11 +13,12 @@ version; what another transaction changed meanwhile no longer fits the condition
 rows skip what is locked, so none of them waits for another, and none can be part of a deadlock.
 
 A notification tells workers to look (payload: the queue), or to see whether their claims stand (payload: empty). One
-that is lost costs a delay.
+that is lost costs a delay. It is sent after the commit: within it, all commits that notify would wait for each other.
 """
 
 from __future__ import annotations
 
+import asyncio
 from collections.abc import Awaitable, Callable, Collection, Sequence
 from typing import TYPE_CHECKING, Final, NamedTuple, TypeVar
 
@@ -40,21 +41,21 @@ WITH new AS (
     due_at = CASE WHEN $5::float8 IS NULL THEN now() ELSE to_timestamp($5::float8) END
   WHERE id = $1 AND queue IS NULL RETURNING queue, due_at
 )
-SELECT pg_notify($6, queue) FROM new WHERE due_at <= now()
+SELECT queue FROM new WHERE due_at <= now()
 """
 _WAKE = """
 WITH woken AS (
   UPDATE @.run SET wakes = wakes + 1, due_at = CASE WHEN claimed THEN due_at ELSE least(due_at, now()) END
   WHERE id = $1 AND queue IS NOT NULL RETURNING queue, claimed
 )
-SELECT pg_notify($2, queue) FROM woken WHERE NOT claimed
+SELECT queue FROM woken WHERE NOT claimed
 """
 _CANCEL = """
 WITH ended AS (
   UPDATE @.run SET wakes = wakes + 1, attempts = attempts + 1, claimed = false, due_at = now()
   WHERE id = $1 AND queue IS NOT NULL RETURNING queue
 )
-SELECT pg_notify($2, ''), pg_notify($2, queue) FROM ended
+SELECT queue FROM ended UNION ALL SELECT '' FROM ended
 """
 # The first of each queue and priority come from the index in order, however many runs wait. The condition is there
 # twice: the second one is asked again of a row that another worker has changed since.
@@ -98,6 +99,7 @@ JOIN @.run ON run.id = held.id AND attempts = held.number AND claimed
 """
 # A time that has passed by the clock of the database, and not by that of the worker, comes again a second later. A run
 # that was left is nobody's any more, whatever is left of a lease in the journal: who asks for its holder is told so.
+# Nobody waits for the disk: an end that a crash of the server undoes is made up for by the next claim.
 _END = """
 WITH ended AS (
   UPDATE @.run SET claimed = false, wake_at = CASE WHEN status = 'running' THEN least(wake_at, now()) ELSE wake_at END,
@@ -107,8 +109,9 @@ WITH ended AS (
       WHEN to_timestamp($6::float8) <= now() THEN now() + interval '1 second' ELSE to_timestamp($6::float8) END
   WHERE id = $1 AND attempts = $2 AND claimed RETURNING queue, due_at
 )
-SELECT pg_notify($7, queue) FROM ended WHERE queue IS NOT NULL AND due_at <= now()
+SELECT CASE WHEN due_at <= now() THEN queue END, set_config('synchronous_commit', 'off', true) FROM ended
 """
+_TELL = "SELECT pg_notify($1, payload) FROM unnest($2::text[]) AS payloads(payload)"
 
 
 class RowClaim(NamedTuple):
@@ -140,18 +143,20 @@ class PostgresQueue:
     def __init__(self, database: JournalDatabase) -> None:
         self.database = database
         self.channel = f"taoloop queue {database.settings.schema}"[:63]
+        self._untold: set[str] = set()
+        self._telling = asyncio.Lock()
 
     async def submit(self, run_id: str, at: float | None, queue: str, priority: int, tenant: str) -> None:
         """Have a run driven, unless it has a queue already."""
-        await self._write(_SUBMIT, run_id, queue, priority, tenant, at, self.channel)
+        await self._write(_SUBMIT, run_id, queue, priority, tenant, at)
 
     async def wake(self, run_id: str) -> None:
         """Make a run due, or have it looked at once more after the turn under way."""
-        await self._write(_WAKE, run_id, self.channel)
+        await self._write(_WAKE, run_id)
 
     async def cancel(self, run_id: str) -> None:
         """Take a run from whoever has it, and make it due."""
-        await self._write(_CANCEL, run_id, self.channel)
+        await self._write(_CANCEL, run_id)
 
     async def claim(
         self, queues: Sequence[str], limit: int, lease_s: float, passed_over: Collection[str]
@@ -189,12 +194,24 @@ class PostgresQueue:
     async def end(self, claim: RowClaim, advanced: Advanced) -> None:
         """End a claim as the advance says; a run that was woken meanwhile is due again. A void claim ends nothing."""
         is_over = advanced.status not in (RUNNING, WAITING)
-        values = (*claim, is_over, advanced.status == WAITING, advanced.wake_at, self.channel)
+        values = (*claim, is_over, advanced.status == WAITING, advanced.wake_at)
         await self._write(_END, *values)
 
     async def _write(self, statement: str, *values: object) -> None:
-        """Run a statement that may be run twice; once more where the server went away meanwhile."""
-        await self.database.run(lambda connection: connection.execute(self.database.sql(statement), *values))
+        """Run a statement that may be run twice, once more where the server went away meanwhile; notify its queues."""
+        rows = await self.database.run(lambda connection: connection.fetch(self.database.sql(statement), *values))
+        payloads = {str(row[0]) for row in rows if row[0] is not None}
+        if payloads:
+            await self._tell(payloads)
+
+    async def _tell(self, payloads: set[str]) -> None:
+        """Notify workers; those who come while a notification is on its way share the next one."""
+        self._untold |= payloads
+        async with self._telling:
+            if not self._untold & payloads:  # another one has done it
+                return
+            untold, self._untold = list(self._untold), set()
+            await self.database.run(lambda connection: connection.execute(_TELL, self.channel, untold))
 
     async def _once(self, work: Callable[[PostgresConnection], Awaitable[T]]) -> T:
         """Do something now or not at all: what it says is of this moment.
