@@ -119,7 +119,7 @@ class PostgresEngine:
                     pause_s = await self._claim(advance)
                 except (JournalUnreachable, JournalLocked, TimeoutError) as error:
                     self._must_check = True
-                    _LOG.warning("no run could be claimed: %s", error or "the server does not answer")
+                    _LOG.warning("no run could be claimed: %s", str(error) or "the server does not answer")
                     await asyncio.sleep(_RETRY_S)
                     continue
                 with suppress(TimeoutError):
@@ -214,7 +214,7 @@ class PostgresEngine:
                     await self._renew(works, ends)
             except (TaoError, TimeoutError) as error:
                 text = "the leases of %d runs could not be renewed: %s"
-                _LOG.warning(text, len(works), error or "the server does not answer")
+                _LOG.warning(text, len(works), str(error) or "the server does not answer")
             for work in works:
                 if work.lease_ends <= time.monotonic():
                     work.cancel()
