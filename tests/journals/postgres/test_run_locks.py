@@ -144,7 +144,7 @@ def test_a_run_of_a_live_worker_is_left_to_it(new_journal: NewJournal) -> None:
         lease = await start_run(journal)
         journal.run_locks.lock(lease)
         await until(journal, "r1", held=True)
-        await refused(RunHeld, agent.resume("r1"))  # type: ignore[type-var]  # RunHeld is no JournalError
+        await refused(RunHeld, agent.resume("r1"))
         assert Lease(run_id="r1", fence=1) == lease
 
     run_with(new_journal(), body)
