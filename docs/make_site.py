@@ -31,15 +31,14 @@ SECTIONS: tuple[tuple[str, str, tuple[str, ...]], ...] = (
             *("web-search", "patterns", "graph", "skills", "testing", "evaluation", "stored-runs"),
         ),
     ),
-    (
-        "Trust",
-        "信任",
-        ("security", "unattended", "approvals", "evidence", "recovery", "fleet", "undo", "audit", "handles"),
-    ),
+    ("Trust", "信任", ("security", "unattended", "approvals", "evidence", "recovery", "undo", "audit", "handles")),
     (
         "Serve",
         "服务",
-        ("panel", "gateway", "gateway-api", "gateway-protocols", "gateway-config", "gateway-operation", "postgres"),
+        (
+            *("panel", "gateway", "gateway-api", "gateway-protocols", "gateway-config", "gateway-operation"),
+            *("fleet", "fleet-temporal", "postgres"),
+        ),
     ),
     ("Reference", "参考", ("cli", "errors", "benchmarks", "api", "modules", "architecture", "changelog")),
 )

@@ -14,10 +14,9 @@ from taoloop.core import images
 from taoloop.core.agent_spec import AgentSpec
 from taoloop.core.events import Event, Observed, RunStarted
 from taoloop.core.images import MAX_IMAGE_BYTES, is_image
-from taoloop.core.message import Message
+from taoloop.core.message import Message, message_tokens
 from taoloop.core.redaction.redactor import Redactor
 from taoloop.core.stored_events import decode_fact, encode_fact
-from taoloop.core.text import message_tokens
 from taoloop.core.texts import image_label, task_with_attachments
 from taoloop.core.trace import Trace, attachments_of
 from taoloop.errors import ConfigError, ImageError

@@ -9,7 +9,7 @@ from importlib import import_module
 import pytest
 from hypothesis import given, strategies as st
 
-from taoloop.core.message import Message, ToolCallText
+from taoloop.core.message import Message, ToolCallText, message_tokens
 from taoloop.core.text import (
     MESSAGE_TOKENS,
     RUN_LANGUAGE,
@@ -18,7 +18,6 @@ from taoloop.core.text import (
     join_sentences,
     language_of,
     lazy_pattern,
-    message_tokens,
     truncate_to_tokens,
 )
 from taoloop.errors import ToolError

@@ -8,8 +8,7 @@ from dataclasses import replace
 from taoloop import tool
 from taoloop.core.decision import Act, Answer, Call, Decision
 from taoloop.core.effects import ModelRequest
-from taoloop.core.message import Message, ModelReply, Usage
-from taoloop.core.text import message_tokens
+from taoloop.core.message import Message, ModelReply, Usage, message_tokens
 from taoloop.dialects import get_dialect
 from taoloop.errors import ModelContextOverflow
 

@@ -15,8 +15,8 @@ from taoloop.core.agent_spec import AgentSpec
 from taoloop.core.decision import Act, Answer, Call
 from taoloop.core.effects import CallModel, Effect, Record
 from taoloop.core.events import Compacted, Event, ModelErred, ModelReplied, Noted, Observed
-from taoloop.core.message import ModelReply, Usage
-from taoloop.core.text import estimate_tokens, message_tokens
+from taoloop.core.message import ModelReply, Usage, message_tokens
+from taoloop.core.text import estimate_tokens
 from taoloop.core.views.transcript import Result
 from taoloop.errors import ModelContextOverflow, ModelError, ModelTimeout, ToolError
 from taoloop.models.replay import ReplayModel

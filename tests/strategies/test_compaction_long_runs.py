@@ -15,9 +15,8 @@ from taoloop import Agent, Limits, MemoryJournal, Trace, tool
 from taoloop.core.decision import Act, Answer, Call
 from taoloop.core.effects import CallModel, ModelRequest
 from taoloop.core.events import Compacted, Finished, ModelErred, ModelReplied
-from taoloop.core.message import Message, ModelReply, Usage
+from taoloop.core.message import Message, ModelReply, Usage, message_tokens
 from taoloop.core.stored_events import decode_fact, encode_fact
-from taoloop.core.text import message_tokens
 from taoloop.dialects import get_dialect
 from taoloop.errors import ModelContextOverflow, ModelError
 from taoloop.models.scripted import pieces

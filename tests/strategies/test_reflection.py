@@ -16,9 +16,8 @@ from taoloop import Agent, Limits, MemoryJournal, ScriptedModel, tool
 from taoloop.core.decision import Act, Answer, Call, Decision
 from taoloop.core.effects import CallModel, ModelRequest
 from taoloop.core.events import ApprovalGiven, ModelReplied, Noted, Observed
-from taoloop.core.message import Delta, ModelReply, Usage
+from taoloop.core.message import Delta, ModelReply, Usage, message_tokens
 from taoloop.core.policy import Policy
-from taoloop.core.text import message_tokens
 from taoloop.core.trace import Trace
 from taoloop.core.views.event_entries import event_entries
 from taoloop.core.views.steps import CRITIQUE, REVISION

@@ -546,11 +546,8 @@ Fact = (
 FACTS: tuple[type[Fact], ...] = get_args(Fact)
 
 
-F_co = TypeVar("F_co", bound=Fact, default=Fact, covariant=True)
-"""What an event is about."""
-
-K_co = TypeVar("K_co", bound=str, default=str, covariant=True)
-"""The name of that."""
+F_co = TypeVar("F_co", bound=Fact, default=Fact, covariant=True)  # what an event is about
+K_co = TypeVar("K_co", bound=str, default=str, covariant=True)  # the name of that
 
 
 class Event(NamedTuple, Generic[F_co, K_co]):

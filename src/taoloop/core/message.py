@@ -8,6 +8,7 @@ from typing import Literal
 from taoloop.core.attachments.files import FileInfo
 from taoloop.core.fast_stdlib import fast_constructor
 from taoloop.core.images import ImageInfo
+from taoloop.core.text import MESSAGE_TOKENS, estimate_tokens
 
 Role = Literal["system", "user", "assistant", "tool"]
 
@@ -124,3 +125,13 @@ class Delta:
     """The tool of the call, known from the call's first piece on; for `progress` the tool at work."""
     done: bool = False
     """The arguments of the call are complete."""
+
+
+def message_tokens(message: Message) -> int:
+    """The size of one message, with its calls, images and files."""
+    calls = sum(
+        estimate_tokens(call.name) + estimate_tokens(call.arguments) + MESSAGE_TOKENS for call in message.tool_calls
+    )
+    extra = sum(image.tokens for image in message.images) if message.images else 0
+    extra += sum(file.tokens for file in message.files) if message.files else 0
+    return MESSAGE_TOKENS + estimate_tokens(message.content) + calls + extra

@@ -14,8 +14,6 @@ from typing import TYPE_CHECKING, Any, Literal, TypeGuard, TypeVar, cast
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping
 
-    from taoloop.core.message import Message
-
 E = TypeVar("E", bound=Exception)
 
 Language = Literal["en", "zh"]
@@ -68,16 +66,6 @@ def truncate_to_tokens(text: str, most: int) -> str:
     if estimate_tokens(text) <= most:
         return text
     return text[: bisect_right(range(1, len(text)), most, key=lambda length: estimate_tokens(text[:length]))]
-
-
-def message_tokens(message: Message) -> int:
-    """The size of one message, with its calls, images and files."""
-    calls = sum(
-        estimate_tokens(call.name) + estimate_tokens(call.arguments) + MESSAGE_TOKENS for call in message.tool_calls
-    )
-    extra = sum(image.tokens for image in message.images) if message.images else 0
-    extra += sum(file.tokens for file in message.files) if message.files else 0
-    return MESSAGE_TOKENS + estimate_tokens(message.content) + calls + extra
 
 
 _SURROGATES = lazy_pattern("[\ud800-\udfff]")

@@ -33,9 +33,8 @@ from taoloop.core.events import (
     Resumed,
     RunStarted,
 )
-from taoloop.core.message import SIDE_PURPOSES, Message
+from taoloop.core.message import SIDE_PURPOSES, Message, message_tokens
 from taoloop.core.preview import preview
-from taoloop.core.text import message_tokens
 from taoloop.core.texts import label_of, limit_text
 from taoloop.core.views.plans import RUN_STEP
 from taoloop.core.views.steps import CRITIQUE, DROPPED_LESSON, LESSON, NEW_POLICY, REVISION, UNDONE

@@ -14,8 +14,7 @@ from typing import Self
 
 from taoloop.core.cards.tool_search import listed_cards
 from taoloop.core.effects import ModelRequest
-from taoloop.core.message import ModelReply
-from taoloop.core.text import message_tokens
+from taoloop.core.message import ModelReply, message_tokens
 from taoloop.dialects.prompt import tool_tokens
 from taoloop.errors import ModelAuthError, ModelContentRefused, ModelNotFound, ModelRateLimited, ModelRequestRefused
 from taoloop.models.base import Model, WrappedModel

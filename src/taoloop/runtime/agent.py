@@ -7,7 +7,6 @@ import of the main names costs little (`benchmarks/weight.py`).
 from __future__ import annotations
 
 import asyncio
-import sys
 from collections.abc import Callable, Collection, Coroutine, Mapping, Sequence, Sized
 from contextlib import AbstractAsyncContextManager
 from dataclasses import dataclass
@@ -134,7 +133,7 @@ class Agent(AgentSettings[Deps, Output]):
             session=session,
             lessons_from=lessons_from,
         )
-        return await begin_run(self, run_input, _verbose_listener(on_event) if verbose else on_event, on_delta, deps)
+        return await begin_run(self, run_input, _verbose(on_event) if verbose else on_event, on_delta, deps)
 
     async def resume(
         self,
@@ -178,7 +177,7 @@ class Agent(AgentSettings[Deps, Output]):
                 trace,
                 limits=changed_limits(trace.limits, limits, max_steps),
                 approved_tiers=approved_tiers,
-                listener=_verbose_listener(on_event) if verbose else on_event,
+                listener=_verbose(on_event) if verbose else on_event,
                 on_delta=on_delta,
                 at=len(trace),
                 take_over=take_over,
@@ -200,14 +199,11 @@ class Agent(AgentSettings[Deps, Output]):
     ) -> str:
         """Store a run for workers to drive (`Worker`, `tao worker`), and return its id at once.
 
-        `queue`, `priority` (1 first, 5 last) and `tenant` say which workers drive it and in which order; `not_before`
-        (seconds since the epoch) when at the earliest. `engine` is the engine or its address (`open_engine`); None: the
-        configured one. Its tools get what `make_deps` makes in the worker. `options` as in `run`.
+        `queue`, `priority` (1 first, 5 last) and `tenant` say which workers drive it; `not_before` when, in seconds
+        since the epoch. `engine` is one or its address (`open_engine`). Tools get what `make_deps` makes in the worker.
 
         Raises:
-            ConfigError: something about the agent or an option is wrong; nothing was stored. Also where the agent has
-                no journal that workers can open.
-            RunExists, JournalError: the run is not stored.
+            ConfigError, RunExists, JournalError: nothing is stored; the agent has no journal, or an option is wrong.
         """
         from taoloop.runtime.conversations.run_input import RunInput  # noqa: PLC0415  # loads the runtime
         from taoloop.runtime.fleet.submission import submit_run  # noqa: PLC0415  # few programs need it
@@ -217,7 +213,7 @@ class Agent(AgentSettings[Deps, Output]):
 
     async def run_once(
         self,
-        task: Task,
+        task: str,
         *,
         run_id: str,
         deps: Deps | None = None,
@@ -243,22 +239,11 @@ class Agent(AgentSettings[Deps, Output]):
         bound = self._bound_agent
         async with bound.open_journal() as journal:
             trace = await begun_run(bound, journal, run_id, task)
+            how: dict[str, Any] = {"deps": deps, "max_steps": max_steps, "limits": limits}
+            how |= {"on_event": on_event, "on_delta": on_delta}
             if trace is None:
-                return await self.run(
-                    task,
-                    run_id=run_id,
-                    deps=deps,
-                    max_steps=max_steps,
-                    limits=limits,
-                    user=user,
-                    on_event=on_event,
-                    on_delta=on_delta,
-                )
-            if trace.is_over:
-                return bound.result_of(trace)
-            return await self.resume(
-                run_id, deps=deps, max_steps=max_steps, limits=limits, on_event=on_event, on_delta=on_delta
-            )
+                return await self.run(task, run_id=run_id, user=user, **how)
+            return bound.result_of(trace) if trace.is_over else await self.resume(run_id, **how)
 
     async def learn_from(self, run_id: str, why: str, *, by: str = "user") -> Result[Output]:
         """Have a lesson written of a completed run whose answer is wrong, for the next attempt at the same task.
@@ -609,15 +594,7 @@ class Agent(AgentSettings[Deps, Output]):
             await self._bound_agent.close()  # what it owns is open for the next run
 
 
-def _verbose_listener(on_event: Listener | None) -> Listener:
-    """A listener that prints the run as it goes, and passes each event on to `on_event`."""
-    from taoloop.core.views.transcript import event_text  # noqa: PLC0415  # loads the runtime
+def _verbose(on_event: Listener | None) -> Listener:
+    from taoloop.runtime.live.verbose_listener import verbose_listener  # noqa: PLC0415  # where it is asked for
 
-    write = sys.stdout.write
-
-    def print_event(event: AnyEvent) -> None:
-        write(event_text(event))
-        if on_event is not None:
-            on_event(event)
-
-    return print_event
+    return verbose_listener(on_event)

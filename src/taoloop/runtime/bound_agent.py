@@ -412,9 +412,7 @@ class BoundAgent:
             RunExists: the journal has a run of that id.
             ConfigError: the dependencies do not fit, or the instructions cannot be made of them; nothing was stored.
         """
-        facts, first, deps = await self.opening(
-            journal, trace.run_id, started, lessons_from, attachments=attachments, deps=deps
-        )
+        facts, first, deps = await self.opening(journal, trace.run_id, started, lessons_from, attachments, deps)
         if decision is not None:
             facts.insert(1, decision)
         lease = await getattr(journal, "begin", journal.create)(trace.run_id)  # one with the first append, if it can
@@ -429,7 +427,6 @@ class BoundAgent:
         run_id: str,
         started: RunStarted,
         lessons_from: Sequence[str] = (),
-        *,
         attachments: Sequence[Attachment] = (),
         deps: Any = None,
     ) -> tuple[list[Fact], Sequence[Artifact], Any]:

@@ -333,6 +333,7 @@ class EngineContract:
         worker = fleet.start()
         await fleet.at("after")
         worker.send(signal.SIGTERM)
+        await fleet.at("stopping")
         fleet.world.release()  # within the grace: the outcome is kept
         worker.join()
         assert (await fleet.trace(run_id)).events[-1].fact.kind == "observed"

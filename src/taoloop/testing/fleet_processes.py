@@ -85,9 +85,14 @@ async def _work(plan: WorkerPlan) -> None:
         open_journal(plan.database) as journal,
         open_engine(plan.engine, journal, lease_s=plan.lease_s) as engine,
     ):
-        agent = FleetWorld(plan.folder).agent()
-        worker = Worker(journal, [agent], engine, grace_s=plan.grace_s, sweep_s=plan.sweep_s)
-        asyncio.get_running_loop().add_signal_handler(signal.SIGTERM, worker.stop)
+        world = FleetWorld(plan.folder)
+        worker = Worker(journal, [world.agent()], engine, grace_s=plan.grace_s, sweep_s=plan.sweep_s)
+
+        def stop() -> None:
+            worker.stop()
+            world.reach("stopping")
+
+        asyncio.get_running_loop().add_signal_handler(signal.SIGTERM, stop)
         await worker.run()
 
 

@@ -41,6 +41,10 @@ class FleetWorld:
         """Whether somebody has come to a place."""
         return (self._folder / f"at-{place}").exists()
 
+    def reach(self, place: str) -> None:
+        """Somebody is at this place."""
+        (self._folder / f"at-{place}").touch()
+
     def effects(self, run_id: str) -> int:
         """How often the payment of a run was made."""
         lines = self._ledger.read_text(encoding="utf-8").splitlines() if self._ledger.exists() else []
@@ -61,7 +65,7 @@ class FleetWorld:
     async def _stop(self, place: str, task: str) -> None:
         if place not in task.split():
             return
-        (self._folder / f"at-{place}").touch()
+        self.reach(place)
         while self._hold.exists():  # noqa: ASYNC110  # another process removes it
             await asyncio.sleep(0.01)
 

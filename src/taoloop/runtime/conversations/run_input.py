@@ -131,8 +131,9 @@ async def begin_run(
     bound = bind(agent)
     async with prepared_run(agent, run_input, recovers=agent.recover_on_start) as (journal, run):
         how = (journal, run.trace, run.started, run_input.lessons_from)
+        options: dict[str, Any] = {"attachments": run.attachments, "listener": listener, "on_delta": on_delta}
         with session_error(run_input.session):
-            return await bound.start(*how, attachments=run.attachments, listener=listener, on_delta=on_delta, deps=deps)
+            return await bound.start(*how, deps=deps, **options)
 
 
 @asynccontextmanager

@@ -3,15 +3,15 @@
 from __future__ import annotations
 
 import os
+import re
 from collections.abc import AsyncIterator, Sequence
 from contextlib import asynccontextmanager
 from pathlib import Path
 from typing import Final
-from urllib.parse import urlsplit
 from weakref import WeakKeyDictionary
 
 from taoloop.core.agent_spec import DEFAULT_QUEUE
-from taoloop.errors import ConfigError
+from taoloop.errors import ConfigError, MissingExtra
 from taoloop.journals.base import Journal
 from taoloop.journals.postgres.connections import JournalDatabase
 from taoloop.runtime.fleet.engine import Engine
@@ -32,9 +32,8 @@ def require_engine_address(address: str) -> None:
     Raises:
         ConfigError: says what an address looks like.
     """
-    parts = urlsplit(address)
-    is_temporal = parts.scheme == "temporal" and bool(parts.hostname) and len(parts.path.strip("/").split("/")) == 1
-    if address not in ("", "local", "postgres") and not (is_temporal and parts.path.strip("/")):
+    is_temporal = re.fullmatch(r"temporal://(\[[0-9a-fA-F:.]+\]|[^\s/:@\[\]]+)(:\d{1,5})?/[^\s/?#]+/?", address)
+    if address not in ("", "local", "postgres") and not is_temporal:
         raise ConfigError(
             f"{address!r} names no engine.", hint="Write local, postgres or temporal://HOST:PORT/NAMESPACE."
         )
@@ -58,7 +57,7 @@ async def open_engine(
         journal: The journal of the runs.
         queues: The queues that `serve` takes runs from.
         concurrency: How many runs `serve` advances at once.
-        lease_s: How long a worker that says nothing keeps its runs.
+        lease_s: How long a worker that says nothing keeps its runs; Temporal gives it 5 seconds, whatever this is.
 
     Raises:
         ConfigError: the address names none, or the engine does not fit the journal or needs what is not here.
@@ -81,9 +80,8 @@ async def open_engine(
             hint="Name the journal with --db postgresql://…, or use --engine local.",
         )
     if address.startswith("temporal:"):
-        raise ConfigError(
-            "The engine temporal needs the extra: pip install 'taoloop[temporal]'.", hint="Or use --engine local."
-        )
+        yield await _open_temporal(address, queues, concurrency)
+        return
     path: object = getattr(journal, "path", None)
     if not isinstance(path, Path):
         if journal not in _IN_MEMORY:
@@ -92,6 +90,17 @@ async def open_engine(
         return
     async with LocalEngine(queue_beside(path), queues=queues, concurrency=concurrency, lease_s=lease_s) as engine:
         yield engine
+
+
+async def _open_temporal(address: str, queues: Sequence[str], concurrency: int) -> Engine:
+    try:
+        from taoloop.runtime.fleet.temporal.connection import connect  # noqa: PLC0415  # an extra
+        from taoloop.runtime.fleet.temporal.engine import TemporalEngine  # noqa: PLC0415  # an extra
+    except ImportError as error:  # it is missing, or of an older version
+        raise MissingExtra(
+            "The engine temporal needs the extra: pip install 'taoloop[temporal]'.", hint="Or use --engine local."
+        ) from error
+    return TemporalEngine(await connect(address), queues=queues, concurrency=concurrency)
 
 
 def queue_beside(database: Path) -> Path:

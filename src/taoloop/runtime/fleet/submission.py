@@ -45,7 +45,7 @@ async def submit_run(
 
     Raises:
         ConfigError: something about the agent, the input or the address is wrong; nothing was stored.
-        ImageError, RunNotFound, RunNotAnswered, RunExists, JournalError: as `Agent.run`.
+        ImageError, FileError, RunNotFound, RunNotAnswered, RunExists, JournalError: as `Agent.run`.
     """
     bound = bind(agent)
     if agent.journal is None:
@@ -56,7 +56,7 @@ async def submit_run(
     async with prepared_run(agent, run_input) as (journal, run):
         started = replace(run.started, submission=submission)
         facts, artifacts, _ = await bound.opening(
-            journal, run.trace.run_id, started, run_input.lessons_from, attachments=run.attachments
+            journal, run.trace.run_id, started, run_input.lessons_from, run.attachments
         )
         if engine is None or isinstance(engine, str):
             async with open_engine(engine, journal) as opened:

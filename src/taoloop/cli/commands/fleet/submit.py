@@ -86,7 +86,7 @@ def submit_command(
 
 def _submit(task: str, db: str | None, env: Mapping[str, str], engine: str | None, arguments: dict[str, Any]) -> str:
     chosen = AgentOptions.from_arguments(arguments)
-    session = new_session(chosen, env, task, db, None, {"image": (), "lessons_from": ()})
+    session = new_session(chosen, env, task, db, None, {"attach": (), "lessons_from": ()})
     delay_s = arguments["delay"]
 
     async def submit() -> str:

@@ -26,7 +26,7 @@ from taoloop.config.import_attribute import load_attribute
 from taoloop.core.agent_spec import DEFAULT_QUEUE, AgentSpec
 from taoloop.core.trace import Trace
 from taoloop.errors import ConfigError
-from taoloop.journals.sqlite.journal import SqliteJournal
+from taoloop.journals.addresses import DatabaseAddress, journal_at
 from taoloop.runtime.after.recovery import AgentFor
 from taoloop.runtime.agent import Agent
 from taoloop.runtime.fleet.engines import open_engine, require_engine_address
@@ -96,8 +96,8 @@ def worker_command(
 
 
 async def _work(
-    path: Path,
-    address: str | None,
+    address: DatabaseAddress,
+    engine_address: str | None,
     queues: tuple[str, ...],
     agents: list[Agent],
     env: Mapping[str, str],
@@ -107,8 +107,8 @@ async def _work(
     sources = _SourceAgents(env)
     known: list[Agent] | AgentFor = agents or sources.find
     async with (
-        SqliteJournal(path) as journal,
-        open_engine(address, journal, queues=queues, concurrency=concurrency) as engine,
+        journal_at(address) as journal,
+        open_engine(engine_address, journal, queues=queues, concurrency=concurrency) as engine,
     ):
         worker = Worker(journal, known, engine, grace_s=grace_s)
 
@@ -121,7 +121,7 @@ async def _work(
         with signal_callbacks({signal.SIGINT: stop, signal.SIGTERM: stop}):
             names = ", ".join(sorted({agent.name for agent in agents})) or translate("those that the runs name")
             text = mark("Worker {process} serves {queues} of {path}; agents: {agents}.")
-            print_stderr(translate(text, process=os.getpid(), queues=", ".join(queues), path=path, agents=names))
+            print_stderr(translate(text, process=os.getpid(), queues=", ".join(queues), path=address, agents=names))
             try:
                 await worker.run()
             finally:
