@@ -78,7 +78,7 @@ def openai_lines(double: HttpDouble, index: int = 0) -> list[dict[str, Any]]:
     made = []
     for request in uploaded(double, index):
         message = {"role": "assistant", "content": f"It is {task_of(request['body'])}."}
-        body = {"object": "chat.completion", "model": "gpt-4o", "usage": {"prompt_tokens": 1_000_000}}
+        body: dict[str, Any] = {"object": "chat.completion", "model": "gpt-4o", "usage": {"prompt_tokens": 1_000_000}}
         body |= {"choices": [{"index": 0, "message": message, "finish_reason": "stop"}]}
         made.append({"custom_id": request["custom_id"], "response": {"status_code": 200, "body": body}})
     return made
