@@ -21,8 +21,7 @@ from itertools import pairwise
 from taoloop import Agent, Limits, MemoryJournal, tool
 from taoloop.core.decision import Act, Answer, Call
 from taoloop.core.effects import ModelRequest
-from taoloop.core.message import Message, ModelReply, Usage
-from taoloop.core.text import message_tokens
+from taoloop.core.message import Message, ModelReply, Usage, message_tokens
 from taoloop.dialects import describe, get_dialect
 
 STEPS = 30

@@ -16,6 +16,7 @@ import pytest
 from taoloop import Agent, MemoryJournal, Trace, tool
 from taoloop.core.message import ModelReply, ToolCallText
 from taoloop.errors import JournalError
+from taoloop.journals.base import Journal
 from taoloop.journals.sqlite.journal import SqliteJournal
 from taoloop.models.scripted import ScriptedModel
 from taoloop.runtime.bound_agent import bind
@@ -122,7 +123,7 @@ def test_a_file_is_known_by_every_name_it_has(path: Path, monkeypatch: pytest.Mo
 def test_it_does_not_matter_who_goes_first(path: Path) -> None:
     """The loop that opened it ends before another one that still writes."""
     journals, opened, ended = SharedJournals(), threading.Event(), threading.Event()
-    used: list[SqliteJournal] = []
+    used: list[Journal] = []
 
     async def first() -> None:
         async with journals.use(path) as journal:

@@ -121,7 +121,7 @@ def load_run(path: DatabaseAddress, run_prefix: str) -> Trace:
     return Trace(run_id, query_database(path, lambda journal: journal.load(run_id)))
 
 
-def find_run_id(path: Path, run_prefix: str) -> str:
+def find_run_id(path: DatabaseAddress, run_prefix: str) -> str:
     """The id of that run, of which only the first event is read.
 
     Raises:

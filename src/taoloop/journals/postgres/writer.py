@@ -81,12 +81,13 @@ class Head(NamedTuple):
 class PendingAppend:
     """One append that waits, or is on its way."""
 
-    __slots__ = ("append", "future", "is_new", "kind", "links", "was_sent")
+    __slots__ = ("append", "future", "is_new", "is_stored", "kind", "links", "was_sent")
 
     def __init__(self, append: Append, future: asyncio.Future[None], *, is_new: bool) -> None:
         self.append, self.future, self.is_new = append, future, is_new
         self.kind = WriteStatement(is_new, append.first == 0 and not is_new, bool(append.artifacts))
         self.links: list[bytes] = []
+        self.is_stored = False  # once the transaction is committed
         self.was_sent = False  # with an outcome that is not known
 
 
@@ -171,7 +172,7 @@ class AppendWriter:
     async def _store_together(self, tickets: list[PendingAppend]) -> None:
         """Store the appends in one transaction, and each alone where that fails."""
         try:
-            rest = await self._database.once(lambda connection: self._send(connection, tickets))
+            rest = await self._commit(tickets)
         except Exception as error:  # noqa: BLE001  # each is tried alone, which says what is wrong
             for ticket in tickets:
                 ticket.was_sent = ticket.was_sent or (is_lost(error) and bool(ticket.links))
@@ -187,7 +188,7 @@ class AppendWriter:
             was_refused = False
             for _ in range(_ATTEMPTS):
                 try:
-                    rest = await self._database.once(lambda connection: self._send(connection, [ticket]))
+                    rest = await self._commit([ticket])
                 except asyncpg.CheckViolationError:  # there is no partition for its month yet
                     await self._database.once(self._make_partitions)
                     continue
@@ -209,6 +210,16 @@ class AppendWriter:
         except Exception as error:  # noqa: BLE001  # it is raised where the caller waits
             _settle(ticket, error)
 
+    async def _commit(self, tickets: Sequence[PendingAppend]) -> list[PendingAppend]:
+        """Send the appends and commit them; only then are they answered. Returns those to decide anew."""
+        for ticket in tickets:
+            ticket.is_stored = False
+        rest = await self._database.once(lambda connection: self._send(connection, tickets))
+        for ticket in tickets:
+            if ticket.is_stored:
+                self._stored(ticket)
+        return rest
+
     async def _make_partitions(self, connection: PostgresConnection) -> None:
         await schema.make_partitions(connection, self._database.settings.schema)
 
@@ -219,7 +230,7 @@ class AppendWriter:
         rest: list[PendingAppend] = []
         for ticket in tickets:
             if ticket.was_sent and await self._is_stored(connection, ticket):
-                self._stored(ticket)
+                ticket.is_stored = True
                 continue
             try:
                 ready.append((ticket, self._decide(ticket)))
@@ -234,12 +245,12 @@ class AppendWriter:
                 rows = await connection.fetchmany(statement, [values for _, values in same])
             for (ticket, _), row in zip(same, rows, strict=True):
                 if row is not None and row["number"] is not None:
-                    self._stored(ticket)
+                    ticket.is_stored = True
                 elif not ticket.is_new:
                     self._heads.pop(ticket.append.run_id, None)
                     rest.append(ticket)
                 elif ticket.was_sent and await self._is_stored(connection, ticket):
-                    self._stored(ticket)
+                    ticket.is_stored = True
                 else:  # the run is there, or was removed by retention
                     _settle(ticket, run_exists(self._database.location, ticket.append.run_id))
         return rest

@@ -78,11 +78,13 @@ async def orphans(journal: Journal, *, silent_s: float | None = None, now: float
 
     With `silent_s` only those that have written no event for so many seconds. A journal that cannot tell who is at work
     on a run (`taoloop.journals.base`) goes by silence alone, by default `max_silence_s`. Child runs are not among
-    them, because they are resumed with their parents, nor are forks that nobody has resumed yet.
+    them, because they are resumed with their parents, nor are forks that nobody has resumed yet, nor runs that were
+    submitted: their workers see to them.
     """
     now = time.time() if now is None else now
     if (locks := locks_of(journal)) is not None:
         traces = [Trace(run_id, await journal.load(run_id)) for run_id in await locks.orphans()]
+        traces = [trace for trace in traces if trace.started is not None and trace.started.submission is None]
         running = [trace for trace in traces if trace.status == "running"]  # none that ended elsewhere a moment ago
         return [trace for trace in running if silent_s is None or now - trace.events[-1].at > silent_s]
     rows: Sequence[RunRow] = await journal.runs(limit=_ALL, status="running")
@@ -92,6 +94,8 @@ async def orphans(journal: Journal, *, silent_s: float | None = None, now: float
             continue  # no run may be silent for less: its events need not be read
         trace = Trace(row.run_id, await journal.load(row.run_id))
         if trace.started is None or trace.started.parent is not None or starts_as_fork(trace.events):
+            continue
+        if trace.started.submission is not None:
             continue
         if now - row.updated_at > (max_silence_s(trace) if silent_s is None else silent_s):
             silent.append(trace)
