@@ -33,7 +33,7 @@ async def instantly(_seconds: float) -> None:
 class TwoDollars(OpenAIModel):
     """A model each of whose replies has the price of two dollars."""
 
-    def cost(self, model: str, usage: Usage | None, *, cache_write_tokens: int = 0) -> float | None:
+    def cost(self, model: str, usage: Usage | None, *, cache_write_tokens: int = 0) -> float | None:  # noqa: ARG002  # as of a model
         return 2.0
 
 
