@@ -33,7 +33,8 @@ async def instantly(_seconds: float) -> None:
 class TwoDollars(OpenAIModel):
     """A model each of whose replies has the price of two dollars."""
 
-    def cost(self, model: str, usage: Usage | None, *, cache_write_tokens: int = 0) -> float | None:  # noqa: ARG002  # as the model calls it
+    def cost(self, model: str, usage: Usage | None, *, cache_write_tokens: int = 0) -> float | None:
+        assert (model, usage, cache_write_tokens) == ("gpt-4o", Usage(input_tokens=1_000_000), 0)
         return 2.0
 
 
@@ -77,7 +78,7 @@ def lines(make: Callable[[], list[dict[str, Any]]]) -> Callable[[socket.socket],
 def openai_lines(double: HttpDouble, index: int = 0) -> list[dict[str, Any]]:
     made = []
     for request in uploaded(double, index):
-        message = {"role": "assistant", "content": f"It is {task_of(request['body'])}."}
+        message: dict[str, Any] = {"role": "assistant", "content": f"It is {task_of(request['body'])}."}
         body: dict[str, Any] = {"object": "chat.completion", "model": "gpt-4o", "usage": {"prompt_tokens": 1_000_000}}
         body |= {"choices": [{"index": 0, "message": message, "finish_reason": "stop"}]}
         made.append({"custom_id": request["custom_id"], "response": {"status_code": 200, "body": body}})

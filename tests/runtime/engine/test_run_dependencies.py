@@ -430,7 +430,7 @@ async def test_the_nodes_of_a_graph_get_the_deps_of_its_run() -> None:
     )
     own = graph.agent(deps_type=Shop, make_deps=make)
     assert (await own.run("{}", deps=Shop("ann"))).answer == "ann"
-    assert (await own.run("{}", user="bob", run_id="r1")).answer == "bob/agent/r1"
+    assert (await own.run("{}", user="bob", run_id="r1")).answer == "bob/graph/r1"
 
 
 @in_loop
