@@ -316,8 +316,12 @@ class EngineContract:
         worker = fleet.start()
         sound = await fleet.submit("pay_keyed")
         await fleet.status(sound, "completed")
+
+        async def is_parked() -> bool:  # once the lease of the last one is over
+            return [stuck.run_id for stuck in await stuck_runs(fleet.journal)] == [run_id]
+
+        await until(is_parked, lambda: f"run {run_id} to be parked")
         assert worker.is_alive
-        assert [stuck.run_id for stuck in await stuck_runs(fleet.journal)] == [run_id]
         assert _count(await fleet.trace(run_id), Resumed) == MAX_DEATHS
         await release_run(fleet.journal, run_id, by="ann", engine=fleet.engine)
         worker.join()  # it is tried again

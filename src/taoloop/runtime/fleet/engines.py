@@ -13,8 +13,11 @@ from weakref import WeakKeyDictionary
 from taoloop.core.agent_spec import DEFAULT_QUEUE
 from taoloop.errors import ConfigError, MissingExtra
 from taoloop.journals.base import Journal
+from taoloop.journals.postgres.connections import JournalDatabase
 from taoloop.runtime.fleet.engine import Engine
 from taoloop.runtime.fleet.local_engine import DEFAULT_LEASE_S, LocalEngine
+from taoloop.runtime.fleet.postgres_engine import PostgresEngine
+from taoloop.runtime.fleet.postgres_queue import PostgresQueue
 
 ENGINE_VARIABLE: Final = "TAOLOOP_ENGINE"
 """The environment variable with the address of the engine, where none is named otherwise."""
@@ -48,8 +51,9 @@ async def open_engine(
     """The engine at an address, open as long as the block runs, for the runs of `journal`.
 
     Args:
-        address: `local` (a file beside a SQLite journal), `postgres` or `temporal://HOST:PORT/NAMESPACE`. None or
-            empty: the variable `TAOLOOP_ENGINE`, else the one that needs nothing but the journal.
+        address: `local` (a file beside a SQLite journal), `postgres` (in the database of the journal) or
+            `temporal://HOST:PORT/NAMESPACE`. None or empty: the variable `TAOLOOP_ENGINE`, else the one that needs
+            nothing but the journal.
         journal: The journal of the runs.
         queues: The queues that `serve` takes runs from.
         concurrency: How many runs `serve` advances at once.
@@ -61,6 +65,15 @@ async def open_engine(
     """
     address = address or os.environ.get(ENGINE_VARIABLE, "").strip()
     require_engine_address(address)
+    database: object = getattr(journal, "database", None)
+    if isinstance(database, JournalDatabase) and not address.startswith("temporal:"):
+        if address == "local":
+            raise ConfigError(
+                "The engine local has no file beside a PostgreSQL journal.",
+                hint="Leave the engine out: workers share the runs by the journal itself.",
+            )
+        yield PostgresEngine(PostgresQueue(database), queues=queues, concurrency=concurrency, lease_s=lease_s)
+        return
     if address == "postgres":
         raise ConfigError(
             "The engine postgres needs a PostgreSQL journal.",
