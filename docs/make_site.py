@@ -35,7 +35,10 @@ SECTIONS: tuple[tuple[str, str, tuple[str, ...]], ...] = (
     (
         "Serve",
         "服务",
-        ("panel", "gateway", "gateway-api", "gateway-protocols", "gateway-config", "gateway-operation", "postgres"),
+        (
+            *("panel", "gateway", "gateway-api", "gateway-protocols", "gateway-config", "gateway-operation"),
+            *("fleet", "fleet-temporal", "postgres"),
+        ),
     ),
     ("Reference", "参考", ("cli", "errors", "benchmarks", "api", "modules", "architecture", "changelog")),
 )

@@ -15,7 +15,7 @@ from uuid import uuid4
 import httpx  # type: ignore[import-not-found]  # as all below, only in the environment of the clients
 from a2a.client import A2ACardResolver, ClientConfig, ClientFactory  # type: ignore[import-not-found]
 from a2a.types import a2a_pb2 as types  # type: ignore[import-not-found]
-from google.protobuf.json_format import MessageToDict  # type: ignore[import-untyped]
+from google.protobuf.json_format import MessageToDict
 
 BASE = os.environ["GATEWAY_URL"].removesuffix("/v1")
 HEADERS = {"Authorization": f"Bearer {os.environ['GATEWAY_KEY']}"}

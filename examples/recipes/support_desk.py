@@ -63,11 +63,7 @@ def make_app(agent: Agent[Desk]) -> FastAPI:
 
     @asynccontextmanager
     async def lifespan(_: FastAPI) -> AsyncIterator[None]:
-        await agent.recover()  # the tickets that a crash left in the middle
-        async with agent.open_journal() as journal:
-            waiting = await journal.runs(limit=1_000, status="waiting")
-        for row in waiting:
-            await agent.resume(row.run_id)  # a decision may have come just before the crash; else it waits on
+        await agent.recover()  # the tickets that a crash left in the middle, or just after a decision
         yield
 
     app = FastAPI(title="Support desk", lifespan=lifespan)

@@ -21,7 +21,12 @@ if TYPE_CHECKING:
         load_tools as load_tools,
         tools_named as tools_named,
     )
-    from taoloop.core.agent_spec import AgentSpec as AgentSpec, Limits as Limits, ModelSettings as ModelSettings
+    from taoloop.core.agent_spec import (
+        AgentSpec as AgentSpec,
+        Limits as Limits,
+        ModelSettings as ModelSettings,
+        Submission as Submission,
+    )
     from taoloop.core.attachments.files import File as File
     from taoloop.core.cards.tool_card import (
         ErrorCard as ErrorCard,
@@ -100,6 +105,12 @@ if TYPE_CHECKING:
     from taoloop.runtime.engine.clock import Clock as Clock
     from taoloop.runtime.engine.hooks import Hooks as Hooks, Refusal as Refusal, ToolOutcome as ToolOutcome
     from taoloop.runtime.engine.run_artifacts import Describer as Describer
+    from taoloop.runtime.fleet.engine import Advance as Advance, Advanced as Advanced, Engine as Engine
+    from taoloop.runtime.fleet.engines import open_engine as open_engine
+    from taoloop.runtime.fleet.local_engine import LocalEngine as LocalEngine
+    from taoloop.runtime.fleet.submission import cancel_run as cancel_run, release_run as release_run
+    from taoloop.runtime.fleet.wakes import wake_run as wake_run
+    from taoloop.runtime.fleet.worker import Worker as Worker
     from taoloop.runtime.graph import (
         ELSE as ELSE,
         END as END,
@@ -146,7 +157,7 @@ __getattr__, __dir__, __all__ = lazy_exports(
     globals(),
     {
         "taoloop.config": "LoadedFile load_agent load_policy load_tools tools_named",
-        "taoloop.core.agent_spec": "AgentSpec Limits ModelSettings",
+        "taoloop.core.agent_spec": "AgentSpec Limits ModelSettings Submission",
         "taoloop.core.cards.tool_card": "ErrorCard ExampleCard JournalConnection ToolCard",
         "taoloop.core.decision": "Call",
         "taoloop.core.events": "AnyEvent Event",
@@ -184,6 +195,12 @@ __getattr__, __dir__, __all__ = lazy_exports(
         "taoloop.runtime.engine.clock": "Clock",
         "taoloop.runtime.engine.attachment_sources": "AttachmentSource ImageSource Task load_attachment",
         "taoloop.runtime.engine.run_artifacts": "Describer",
+        "taoloop.runtime.fleet.engine": "Advance Advanced Engine",
+        "taoloop.runtime.fleet.engines": "open_engine",
+        "taoloop.runtime.fleet.local_engine": "LocalEngine",
+        "taoloop.runtime.fleet.submission": "cancel_run release_run",
+        "taoloop.runtime.fleet.wakes": "wake_run",
+        "taoloop.runtime.fleet.worker": "Worker",
         "taoloop.runtime.graph": "ELSE END EXIT Graph LIMITS Node Person START",
         "taoloop.runtime.handoff": "link_handoffs",
         "taoloop.runtime.live.run_handle": "RunHandle attach",

@@ -93,6 +93,7 @@ temperature: 0
 top_p: 0.9
 max_output_tokens: 500
 model_timeout_s: 30
+response_cache: replies.db
 model_settings: {seed: 7, reasoning_effort: low}
 db: runs.db
 """)
@@ -104,6 +105,7 @@ db: runs.db
     assert (card.egress, card.role("city"), card.reversible) == (("city",), "minor", False)
     assert agent.limits == Limits(max_steps=9, max_cost_usd=0.5)
     assert agent.model_settings == {"seed": 7, "reasoning_effort": "low"}
+    assert agent.response_cache == tmp_path / "replies.db"
     assert (agent.workspace, agent.journal) == (tmp_path / "work", tmp_path / "runs.db")
     assert (agent.closing_turn, agent.repair_turns, agent.approved_tiers) == (False, 2, ("write",))
     assert agent.source == str(tmp_path / "agent.yaml")

@@ -236,6 +236,10 @@ class AgentFields(TypedDict, total=False):
     model_timeout_s: float | None
     """How long one call of the model may take, in seconds."""
 
+    response_cache: Path
+    """For development: a file that keeps the model's replies, so that an equal request costs nothing; beside this one.
+    """
+
     prompts: Path
     """A folder of prompt texts that replace the built-in ones; beside this file."""
 

@@ -245,5 +245,40 @@ class AgentSpec:
             raise field_error(ConfigError, "agent", expected, name=name, value=getattr(self, name))
 
 
+DEFAULT_QUEUE = "default"
+DEFAULT_PRIORITY = 3
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Submission:
+    """Where, when and for whom workers are to drive a run that was submitted and not driven by whoever began it."""
+
+    queue: str = DEFAULT_QUEUE
+    """The queue of the workers that drive it."""
+    priority: int = DEFAULT_PRIORITY
+    """From 1 (first) to 5 (last): the order of runs that are due in one queue."""
+    tenant: str = ""
+    """For whom it is, where engines share out their workers by that; empty: for nobody in particular."""
+    not_before: float | None = None
+    """When it may start at the earliest, in seconds since the epoch; None: at once."""
+
+    def __post_init__(self) -> None:
+        """Reject what no engine could keep to.
+
+        Raises:
+            ConfigError: names the field and what it must be.
+        """
+        queue: object = self.queue
+        self._require("queue", isinstance(queue, str) and bool(queue.strip()), "a text")
+        self._require("priority", _is_int(self.priority) and 1 <= self.priority <= 5, "1 (first) to 5 (last)")
+        tenant: object = self.tenant
+        self._require("tenant", isinstance(tenant, str), "a text")
+        self._require("not_before", self.not_before is None or is_number(self.not_before), "a time, or None")
+
+    def _require(self, name: str, holds: bool, expected: str) -> None:
+        if not holds:
+            raise field_error(ConfigError, "submission", expected, name=name, value=getattr(self, name))
+
+
 def _is_int(value: object) -> bool:
     return isinstance(value, int) and not isinstance(value, bool)

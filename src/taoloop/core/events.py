@@ -9,7 +9,7 @@ from typing import Any, ClassVar, Generic, Literal, NamedTuple, TypeAlias, get_a
 
 from typing_extensions import TypeVar
 
-from taoloop.core.agent_spec import AgentSpec, Limits
+from taoloop.core.agent_spec import AgentSpec, Limits, Submission
 from taoloop.core.attachments.files import FileInfo
 from taoloop.core.cards.tool_card import Tier, ToolCard
 from taoloop.core.decision import Act, Answer, Call, EvidenceGap, PlanStep, Undo as Undo, Undoing as Undoing, Voted  # noqa: PLC0414  # parts
@@ -97,6 +97,8 @@ class RunStarted:
     """The files of the task, for which the same is true."""
     deps: Mapping[str, Any] = field(default_factory=dict)
     """What the agent declared of what the program gave the run (`record_deps`); empty: nothing."""
+    submission: Submission | None = None
+    """Where and when workers are to drive it; None: whoever began it drives it."""
     version: int = EVENT_VERSION
     """The version of the stored form."""
 
@@ -544,11 +546,8 @@ Fact = (
 FACTS: tuple[type[Fact], ...] = get_args(Fact)
 
 
-F_co = TypeVar("F_co", bound=Fact, default=Fact, covariant=True)
-"""What an event is about."""
-
-K_co = TypeVar("K_co", bound=str, default=str, covariant=True)
-"""The name of that."""
+F_co = TypeVar("F_co", bound=Fact, default=Fact, covariant=True)  # what an event is about
+K_co = TypeVar("K_co", bound=str, default=str, covariant=True)  # the name of that
 
 
 class Event(NamedTuple, Generic[F_co, K_co]):

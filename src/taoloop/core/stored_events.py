@@ -64,7 +64,9 @@ LATER_FIELDS: dict[type[Fact], frozenset[str]] = {
     Observed: frozenset({"files"}),
     Finished: frozenset({"abandoned_by", "denied", "unasked", "authenticated", "evidence"}),
     Resumed: frozenset({"cards", "texts", "model", "policy", "new_policy", "earlier_holder"}),
-    RunStarted: frozenset({"user_instructions", "handed_over_by", "authority", "images", "files", "plan_step", "deps"}),
+    RunStarted: frozenset(
+        {"user_instructions", "handed_over_by", "authority", "images", "files", "plan_step", "deps", "submission"}
+    ),
 }
 """Fields that are left out while they are empty: events are then as earlier versions wrote them."""
 

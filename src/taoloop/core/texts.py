@@ -62,6 +62,7 @@ TEXTS = TextCatalog(
         " the end of the sentence, and copy quotations, numbers and names as its observation has them. Leave out what"
         " no observation says, or call a tool to find it out. An answer that needs no tool ends with [obs:none].",
         "stopped": "Stopped before it was done; resume it to continue.",
+        "cancelled": "Stopped by {by}; resume it to continue. {note}",
         "abandoned": "Abandoned by {by}; it cannot be resumed. {note}",
         "model_failed": "The model failed: {detail}",
         "too_long": "Even at its shortest the prompt has about {size} tokens, and the model accepts about {window}. "

@@ -228,7 +228,8 @@ class RunLocks(Protocol):
         """The runs that are `running` with no process at work on them any more, the oldest first.
 
         Runs inside other runs are not among them, because they are resumed with the runs around them; nor are forks
-        that nobody has resumed yet, because no process died there.
+        that nobody has resumed yet, because no process died there; nor runs that were submitted, which are their
+        workers' business.
         """
         ...
 

@@ -17,6 +17,7 @@ from platform import node
 from typing import NamedTuple
 
 _UNKNOWN = "-"
+_ENDED = ("Z", "X")  # its parent has not asked yet how it ended
 _START_FIELD = 19  # of /proc/PID/stat, counted behind the name, which may contain anything
 
 TERM_S = 10.0
@@ -67,6 +68,14 @@ class ProcessIdentity(NamedTuple):
         own = own_identity()
         here = (self.boot, self.namespace) == (own.boot, own.namespace) and _UNKNOWN not in self
         return here and _started(self.process) == self.started
+
+    @property
+    def is_gone(self) -> bool:
+        """Whether it has certainly ended: it was of this machine, and is not there. False where nobody can tell."""
+        own = own_identity()
+        if _UNKNOWN in self or self.is_elsewhere:
+            return False
+        return self.boot != own.boot or (self.namespace == own.namespace and not self.is_identified)
 
 
 def parse_identity(text: str) -> ProcessIdentity | None:
@@ -131,10 +140,11 @@ def _line(path: Path) -> str:
 
 
 def _started(process: str) -> str:
-    """When a process started; `-` where there is none, or that is not known."""
+    """When a process started; `-` where there is none, or that is not known. One that only its parent has is none."""
     try:
         stat = Path(f"/proc/{process}/stat").read_text(encoding="utf-8", errors="replace")
     except OSError:
         return _UNKNOWN
     fields = stat.rpartition(")")[2].split()
-    return fields[_START_FIELD] if len(fields) > _START_FIELD else _UNKNOWN
+    is_there = len(fields) > _START_FIELD and fields[0] not in _ENDED
+    return fields[_START_FIELD] if is_there else _UNKNOWN

@@ -27,6 +27,7 @@ if TYPE_CHECKING:
         Model as Model,
         WrappedModel as WrappedModel,
     )
+    from taoloop.models.batch import Batched as Batched
     from taoloop.models.endpoint_balance import Balanced as Balanced, EndpointHealth as EndpointHealth
     from taoloop.models.function import FunctionModel as FunctionModel, ModelFunction as ModelFunction
     from taoloop.models.offline.planner import OfflineModel as OfflineModel
@@ -51,6 +52,7 @@ __getattr__, __dir__, __all__ = lazy_exports(
         "taoloop.core.message": "Delta Message ModelReply ToolCallText Usage",
         "taoloop.models.anthropic": "AnthropicModel",
         "taoloop.models.base": "DeltaFanout DeltaListener Model WrappedModel",
+        "taoloop.models.batch": "Batched",
         "taoloop.models.endpoint_balance": "Balanced EndpointHealth",
         "taoloop.models.function": "FunctionModel ModelFunction",
         "taoloop.models.offline.planner": "OfflineModel",

@@ -7,13 +7,12 @@ import of the main names costs little (`benchmarks/weight.py`).
 from __future__ import annotations
 
 import asyncio
-import sys
 from collections.abc import Callable, Collection, Coroutine, Mapping, Sequence, Sized
 from contextlib import AbstractAsyncContextManager
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, Literal, Self, Unpack, overload
 
-from taoloop.core.agent_spec import AgentSpec, Limits
+from taoloop.core.agent_spec import DEFAULT_PRIORITY, DEFAULT_QUEUE, AgentSpec, Limits, Submission
 from taoloop.core.cards.tool_card import Tier
 from taoloop.core.policy import Policy, Profile
 from taoloop.errors import ConfigError
@@ -34,9 +33,16 @@ if TYPE_CHECKING:
     from taoloop.runtime.bound_agent import BoundAgent
     from taoloop.runtime.chat import Chat
     from taoloop.runtime.engine.attachment_sources import AttachmentSource, Task
+    from taoloop.runtime.fleet.engine import Engine
     from taoloop.runtime.live.run_handle import RunHandle
     from taoloop.runtime.live.run_stream import RunStream
-    from taoloop.runtime.run_options import ResumeOptions, RunOptions, StreamedResumeOptions, StreamedRunOptions
+    from taoloop.runtime.run_options import (
+        ResumeOptions,
+        RunOptions,
+        StreamedResumeOptions,
+        StreamedRunOptions,
+        SubmitOptions,
+    )
     from taoloop.runtime.runner import Listener
     from taoloop.tools.tool import Tool
     from taoloop.tools.toolbox import LoadProblem, Toolbox
@@ -48,7 +54,8 @@ else:
         "tools": "LoadProblem Tool Toolbox",
     }
     _TYPES["runtime"] = "Approver AttachmentSource Listener Recovered Task UndoResult"
-    _TYPES["runtime.run_options"] = "ResumeOptions RunOptions StreamedResumeOptions StreamedRunOptions"
+    _TYPES["runtime.run_options"] = "ResumeOptions RunOptions StreamedResumeOptions StreamedRunOptions SubmitOptions"
+    _TYPES["runtime.fleet.engine"] = "Engine"
     Chat, Result = LazyGeneric("runtime.chat", "Chat"), LazyGeneric("core.views.transcript", "Result")
     RunHandle = LazyGeneric("runtime.live.run_handle", "RunHandle")
     RunStream = LazyGeneric("runtime.live.run_stream", "RunStream")
@@ -126,7 +133,7 @@ class Agent(AgentSettings[Deps, Output]):
             session=session,
             lessons_from=lessons_from,
         )
-        return await begin_run(self, run_input, _verbose_listener(on_event) if verbose else on_event, on_delta, deps)
+        return await begin_run(self, run_input, _verbose(on_event) if verbose else on_event, on_delta, deps)
 
     async def resume(
         self,
@@ -170,7 +177,7 @@ class Agent(AgentSettings[Deps, Output]):
                 trace,
                 limits=changed_limits(trace.limits, limits, max_steps),
                 approved_tiers=approved_tiers,
-                listener=_verbose_listener(on_event) if verbose else on_event,
+                listener=_verbose(on_event) if verbose else on_event,
                 on_delta=on_delta,
                 at=len(trace),
                 take_over=take_over,
@@ -178,6 +185,31 @@ class Agent(AgentSettings[Deps, Output]):
                 policy=policy,
                 deps=deps,
             )
+
+    async def submit(
+        self,
+        task: Task,
+        *,
+        queue: str = DEFAULT_QUEUE,
+        priority: int = DEFAULT_PRIORITY,
+        tenant: str = "",
+        not_before: float | None = None,
+        engine: Engine | str | None = None,
+        **options: Unpack[SubmitOptions],
+    ) -> str:
+        """Store a run for workers to drive (`Worker`, `tao worker`), and return its id at once.
+
+        `queue`, `priority` (1 first, 5 last) and `tenant` say which workers drive it; `not_before` when, in seconds
+        since the epoch. `engine` is one or its address (`open_engine`). Tools get what `make_deps` makes in the worker.
+
+        Raises:
+            ConfigError, RunExists, JournalError: nothing is stored; the agent has no journal, or an option is wrong.
+        """
+        from taoloop.runtime.conversations.run_input import RunInput  # noqa: PLC0415  # loads the runtime
+        from taoloop.runtime.fleet.submission import submit_run  # noqa: PLC0415  # few programs need it
+
+        submission = Submission(queue=queue, priority=priority, tenant=tenant, not_before=not_before)
+        return await submit_run(self, RunInput(task=task, **options), submission, engine=engine)
 
     async def run_once(
         self,
@@ -207,22 +239,11 @@ class Agent(AgentSettings[Deps, Output]):
         bound = self._bound_agent
         async with bound.open_journal() as journal:
             trace = await begun_run(bound, journal, run_id, task)
+            how: dict[str, Any] = {"deps": deps, "max_steps": max_steps, "limits": limits}
+            how |= {"on_event": on_event, "on_delta": on_delta}
             if trace is None:
-                return await self.run(
-                    task,
-                    run_id=run_id,
-                    deps=deps,
-                    max_steps=max_steps,
-                    limits=limits,
-                    user=user,
-                    on_event=on_event,
-                    on_delta=on_delta,
-                )
-            if trace.is_over:
-                return bound.result_of(trace)
-            return await self.resume(
-                run_id, deps=deps, max_steps=max_steps, limits=limits, on_event=on_event, on_delta=on_delta
-            )
+                return await self.run(task, run_id=run_id, user=user, **how)
+            return bound.result_of(trace) if trace.is_over else await self.resume(run_id, **how)
 
     async def learn_from(self, run_id: str, why: str, *, by: str = "user") -> Result[Output]:
         """Have a lesson written of a completed run whose answer is wrong, for the next attempt at the same task.
@@ -581,15 +602,7 @@ class Agent(AgentSettings[Deps, Output]):
             await self._bound_agent.close()  # what it owns is open for the next run
 
 
-def _verbose_listener(on_event: Listener | None) -> Listener:
-    """A listener that prints the run as it goes, and passes each event on to `on_event`."""
-    from taoloop.core.views.transcript import event_text  # noqa: PLC0415  # loads the runtime
+def _verbose(on_event: Listener | None) -> Listener:
+    from taoloop.runtime.live.verbose_listener import verbose_listener  # noqa: PLC0415  # where it is asked for
 
-    write = sys.stdout.write
-
-    def print_event(event: AnyEvent) -> None:
-        write(event_text(event))
-        if on_event is not None:
-            on_event(event)
-
-    return print_event
+    return verbose_listener(on_event)

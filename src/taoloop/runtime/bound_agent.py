@@ -39,7 +39,7 @@ from taoloop.runtime.engine.clock import new_nonce
 from taoloop.runtime.engine.hook_setup import hooks_of, require_hooks
 from taoloop.runtime.engine.redaction import redactor_for
 from taoloop.runtime.engine.run_artifacts import RunArtifacts, describe_images, first_artifacts, with_attachments
-from taoloop.runtime.engine.run_dependencies import declared_deps, inherited_deps, instructions_of, resolve_deps
+from taoloop.runtime.engine.run_dependencies import inherited_deps, resolve_deps, with_deps
 from taoloop.runtime.engine.tool_execution import require_transactions
 from taoloop.runtime.journal_access import acquire_run, open_journal, require_open, run_lock
 from taoloop.runtime.observation.run_observation import observe_run
@@ -49,7 +49,6 @@ from taoloop.runtime.runner import Listener, Runner
 from taoloop.runtime.tool_source import LoadedEntries, resolve_sources
 from taoloop.strategies import PlanExecute, Strategy, get_strategy
 from taoloop.strategies.plan_execute import PLAN_STEP
-from taoloop.tools.tool import RunContext
 from taoloop.tools.toolbox import LoadProblem, Toolbox
 
 if TYPE_CHECKING:
@@ -413,33 +412,40 @@ class BoundAgent:
             RunExists: the journal has a run of that id.
             ConfigError: the dependencies do not fit, or the instructions cannot be made of them; nothing was stored.
         """
-        require_transactions(journal, self.toolbox)
-        require_hooks(self.settings, self.toolbox)
-        started, deps = await self._with_deps(trace.run_id, started, deps)
-        first = await first_artifacts(journal, started, attachments)
-        facts: list[Fact] = [started] if decision is None else [started, decision]
-        most = getattr(self.strategy, "lessons", 0)
-        if lessons_from or most:
-            from taoloop.runtime.lessons import lesson_notes  # noqa: PLC0415  # few runs read lessons
-
-            facts += await lesson_notes(journal, started, most, lessons_from)
+        facts, first, deps = await self.opening(journal, trace.run_id, started, lessons_from, attachments, deps)
+        if decision is not None:
+            facts.insert(1, decision)
         lease = await getattr(journal, "begin", journal.create)(trace.run_id)  # one with the first append, if it can
         with run_lock(journal, lease), observe_run(self.settings, trace, started.agent, listener) as listener:
             return await self._drive(
                 trace, lease, journal, listener, on_delta, started.agent, approver, redactor, facts, first, rules, deps
             )
 
-    async def _with_deps(self, run_id: str, started: RunStarted, deps: Any) -> tuple[RunStarted, Any]:
-        """The first event of a run with what it owes to its dependencies, and these."""
-        own, user = self.settings, started.labels.get("user", "")
-        deps = await resolve_deps(own, deps, RunInfo(run_id=run_id, user=user, task=started.task, agent=own.name))
-        if callable(own.instructions):
-            context = RunContext(deps=deps, run_id=run_id, task=started.task, user=user, call_id="")
-            parts = (await instructions_of(own, context), started.agent.instructions)
-            instructions = "\n\n".join(filter(None, parts))
-            started = replace(started, agent=replace(started.agent, instructions=instructions))
-        declared = declared_deps(own, deps)
-        return replace(started, deps=declared) if declared else started, deps
+    async def opening(
+        self,
+        journal: Journal,
+        run_id: str,
+        started: RunStarted,
+        lessons_from: Sequence[str] = (),
+        attachments: Sequence[Attachment] = (),
+        deps: Any = None,
+    ) -> tuple[list[Fact], Sequence[Artifact], Any]:
+        """The first facts of a run and their artifacts, with its dependencies; checked, and nothing of it is stored.
+
+        Raises:
+            ConfigError: as `start`.
+        """
+        require_transactions(journal, self.toolbox)
+        require_hooks(self.settings, self.toolbox)
+        started, deps = await with_deps(self.settings, run_id, started, deps)
+        first = await first_artifacts(journal, started, attachments)
+        facts: list[Fact] = [started]
+        most = getattr(self.strategy, "lessons", 0)
+        if lessons_from or most:
+            from taoloop.runtime.lessons import lesson_notes  # noqa: PLC0415  # few runs read lessons
+
+            facts += await lesson_notes(journal, started, most, lessons_from)
+        return facts, first, deps
 
     def inherited_deps(self, deps: Any) -> Any:
         """The dependencies of the run around one of this agent's, if it can take them; else None."""

@@ -16,6 +16,7 @@ from taoloop.core.cards.tool_card import TIERS, Tier
 from taoloop.core.events import ActionStarted, DoubtSettled, InDoubt, Observed, Resumed, RunStarted
 from taoloop.core.redaction.redactor import Redactor
 from taoloop.core.trace import Trace
+from taoloop.core.views.steps import RELEASED
 from taoloop.core.views.transcript import Result
 from taoloop.errors import RunExists, RunNotFound, TaoError, ToolError
 from taoloop.journals.base import Journal
@@ -286,12 +287,18 @@ async def inner_progress(journal: Journal, trace: Trace, call_id: str) -> Progre
 
 
 async def deaths_in_a_row(journal: Journal, trace: Trace) -> int:
-    """How often a run was resumed since it, or a run inside it, made progress. An excerpt of the run will do."""
+    """How often a run was resumed since it, or a run inside it, made progress, or a person had it tried again.
+
+    An excerpt of the run will do.
+    """
     last_at, deaths = await _inner_progress_at(journal, trace), 0
     for event in reversed(trace.events):
         if event.at < last_at or not isinstance(event.fact, NO_PROGRESS):
             break
-        deaths += isinstance(event.fact, Resumed)
+        if isinstance(event.fact, Resumed):
+            if event.fact.reason.startswith(RELEASED):
+                break
+            deaths += 1
     return deaths
 
 

@@ -110,6 +110,11 @@ def require_open(trace: Trace) -> None:
         raise RunNotResumable(f"Run {trace.run_id} is completed.", hint="Start a new run.")
 
 
+def is_left(journal: Journal) -> bool:
+    """Whether a worker has let go of what it drives over this journal: it goes on elsewhere, and nothing is written."""
+    return bool(getattr(journal, "is_left", False))
+
+
 class _Driver(NamedTuple):
     """A task of this process that drives a run."""
 

@@ -20,8 +20,8 @@ else:
     globals().update(lazy_types({"core": "Message", "models": "DeltaListener", "runtime": "AttachmentSource Listener"}))
 
 
-class NewRunOptions(TypedDict, total=False):
-    """What every new run takes beside its task and its `deps`."""
+class SubmitOptions(TypedDict, total=False):
+    """What every new run takes that is stored with it, whoever drives it."""
 
     max_steps: int | None
     """The steps that it may take, in place of the agent's."""
@@ -33,8 +33,6 @@ class NewRunOptions(TypedDict, total=False):
     """Earlier turns of the conversation, as messages."""
     run_id: str | None
     """Its id; None makes one."""
-    parent: str | None
-    """The run whose call it is."""
     images: Sequence[AttachmentSource]
     """The images and files of the task."""
     user: str
@@ -45,6 +43,13 @@ class NewRunOptions(TypedDict, total=False):
     """The runs whose lessons it reads."""
     started_by: str
     """Who asks for it, and how that is known."""
+
+
+class NewRunOptions(SubmitOptions, total=False):
+    """What every new run takes that is driven where it begins, beside its task and its `deps`."""
+
+    parent: str | None
+    """The run whose call it is."""
     verbose: bool
     """Whether each step is printed."""
     on_delta: DeltaListener | None

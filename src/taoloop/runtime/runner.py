@@ -49,6 +49,7 @@ from taoloop.runtime.engine.redaction import RealArguments
 from taoloop.runtime.engine.run_artifacts import RunArtifacts
 from taoloop.runtime.engine.tool_execution import Outcome, execute_tool, fault_of, is_own_cancellation, transact
 from taoloop.runtime.engine.tool_retries import retried
+from taoloop.runtime.journal_access import is_left
 from taoloop.runtime.texts import TEXTS
 from taoloop.strategies import Strategy
 from taoloop.strategies.termination import on_model_error, remaining_s
@@ -151,7 +152,8 @@ class Runner:
     async def advance(self) -> None:
         """Continue until the run is finished or waits for a person.
 
-        A cancellation ends the run as `stopped`, which is recorded, and is raised again.
+        A cancellation ends the run as `stopped`, which is recorded, and is raised again; of a run that a worker leaves
+        nothing is recorded.
 
         Raises:
             JournalError: the journal cannot keep the trace; what was committed stays and can be resumed.
@@ -167,6 +169,8 @@ class Runner:
                     await asyncio.sleep(0)
             await self.commit()  # a model that failed finishes the run without a further effect
         except (asyncio.CancelledError, KeyboardInterrupt, SystemExit):
+            if is_left(self._journal):
+                raise
             if self.trace.finished is None:
                 for dropped in self._early.cancel_all("stopped") if self._early else ():
                     self.note(dropped)

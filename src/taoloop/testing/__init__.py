@@ -21,6 +21,7 @@ if TYPE_CHECKING:
         assert_not_asked as assert_not_asked,
         assert_not_called as assert_not_called,
     )
+    from taoloop.testing.engine_contract import EngineContract as EngineContract
     from taoloop.testing.fakes import (
         FakeClock as FakeClock,
         FakeEmbedder as FakeEmbedder,
@@ -63,6 +64,7 @@ __getattr__, __dir__, __all__ = lazy_exports(
         "taoloop.evals.trouble.drift": "DRIFT DriftInjector",
         "taoloop.models.real_call_switch": "allow_real_calls forbid_real_calls",
         "taoloop.models.scripted": "ScriptedModel",
+        "taoloop.testing.engine_contract": "EngineContract",
         "taoloop.testing.fakes": "FakeClock FakeEmbedder FakeNames FakePace HttpDouble",
         "taoloop.testing.journal_contract": "JournalContract",
         "taoloop.testing.journal_query_contract": "JournalQueryContract",

@@ -49,10 +49,11 @@ _POLL_INTERVAL_S = 0.01
 
 
 class HttpDouble:
-    """Answers POST requests in order and keeps what was sent.
+    """Answers POST and GET requests in order and keeps what was sent.
 
-    `requests` holds the path and the JSON body of each, `bodies` the bytes of the body, `headers` its headers (names in
-    lower case). A request beyond the answers gets status 500. Use it as a context manager; `url` is its address.
+    `requests` holds the path and the JSON body of each (of another body the path alone), `bodies` the bytes of the
+    body, `headers` its headers (names in lower case). A request beyond the answers gets status 500. Use it as a context
+    manager; `url` is its address.
     """
 
     def __init__(self, answers: Sequence[Answer]) -> None:
@@ -92,7 +93,8 @@ def _handler(double: HttpDouble) -> type[BaseHTTPRequestHandler]:
         def do_POST(self) -> None:
             sent = self.rfile.read(int(self.headers.get("Content-Length", 0)))
             double.bodies.append(sent)
-            double.requests.append({"path": self.path, **json.loads(sent)})
+            is_json = sent and "json" in self.headers.get("Content-Type", "json")
+            double.requests.append({"path": self.path, **(json.loads(sent) if is_json else {})})
             double.headers.append({name.lower(): value for name, value in self.headers.items()})
             answer = double.answers.pop(0) if double.answers else (500, {"error": {"message": "no answer left"}})
             if callable(answer):
@@ -105,6 +107,8 @@ def _handler(double: HttpDouble) -> type[BaseHTTPRequestHandler]:
             self.send_header("Content-Length", str(len(raw)))
             self.end_headers()
             self.wfile.write(raw)
+
+        do_GET = do_POST  # noqa: N815  # the standard library's name
 
         def log_message(self, format: str, *args: object) -> None:  # noqa: A002  # the standard library's name
             """Stay quiet."""

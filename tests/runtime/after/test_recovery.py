@@ -16,6 +16,7 @@ from taoloop import Agent, Limits, MemoryJournal, ScriptedModel, SqliteJournal, 
 from taoloop.core.events import ActionStarted, Event, Resumed
 from taoloop.errors import FenceLost, RunHeld, RunNotResumable
 from taoloop.journals.base import Journal, locks_of
+from taoloop.runtime import ApprovalAnswer, answer_approval
 from taoloop.runtime.after.fork import store_fork
 from taoloop.runtime.after.recovery import MARGIN_S, MAX_DEATHS, PERSON_S, Recovered, max_silence_s, orphans
 
@@ -317,3 +318,25 @@ def test_a_fork_that_nobody_has_gone_on_with_was_left_behind_by_no_process(tmp_p
         await journal.close()
 
     asyncio.run(play())
+
+
+def test_a_waiting_run_is_resumed_once_somebody_has_answered() -> None:
+    """The answer was recorded, and whoever gave it died before the run was resumed."""
+
+    @tool(tier="destructive")
+    async def pay(n: int) -> str:
+        """Pay."""
+        return f"paid {n}"
+
+    async def run() -> None:
+        journal = MemoryJournal()
+        agent = Agent(model=script("pay"), tools=[pay], journal=journal)
+        assert (await agent.run("pay 1", run_id="asks")).status == "waiting"
+        assert await recover(journal, [agent]) == []
+        await answer_approval(journal, "asks", "call_1", ApprovalAnswer(approved=True))
+        [recovered] = await recover(journal, [agent])
+        assert recovered.result is not None
+        assert (recovered.result.status, recovered.result.answer) == ("completed", "done")
+        assert await recover(journal, [agent]) == []
+
+    asyncio.run(run())

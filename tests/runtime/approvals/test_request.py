@@ -24,8 +24,9 @@ from taoloop.core.events import (
 )
 from taoloop.core.policy import Policy, Rule
 from taoloop.core.trace import Trace
+from taoloop.core.views.deadlines import open_since
 from taoloop.runtime.after.replay import replay
-from taoloop.runtime.approvals.request import open_since, seconds_left
+from taoloop.runtime.approvals.request import seconds_left
 from taoloop.testing import FakeClock
 
 Given = Callable[[ApprovalRequest], Any]

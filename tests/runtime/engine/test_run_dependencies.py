@@ -10,8 +10,9 @@ from functools import wraps
 from typing import Annotated, Any, Literal, Protocol, TypedDict
 
 import pytest
+from pydantic import BaseModel
 
-from taoloop import Agent, MemoryJournal, RunContext, RunInfo, recover, tool
+from taoloop import END, START, Agent, Graph, MemoryJournal, Node, RunContext, RunInfo, recover, tool
 from taoloop.core.stored_events import encode_fact
 from taoloop.core.trace import Trace
 from taoloop.errors import ConfigError, UnknownName
@@ -411,3 +412,45 @@ def test_a_conversation_gives_its_deps_to_each_turn() -> None:
     chat = made.chat(deps=Shop("ann"))
     assert outputs(chat.run_sync("Whose?").trace) == ["ann"]
     assert outputs(chat.run_sync("Whose?", deps=Shop("bob")).trace) == ["bob"]
+
+
+class Counted(BaseModel):
+    """The state of a graph."""
+
+    owner: str = ""
+
+
+@in_loop
+async def test_the_nodes_of_a_graph_get_the_deps_of_its_run() -> None:
+    graph = Graph(
+        state=Counted,
+        nodes={"owner": Node(owner, writes="owner")},
+        edges={START: "owner", "owner": END},
+        answer="{owner}",
+    )
+    own = graph.agent(deps_type=Shop, make_deps=make)
+    assert (await own.run("{}", deps=Shop("ann"))).answer == "ann"
+    assert (await own.run("{}", user="bob", run_id="r1")).answer == "bob/graph/r1"
+
+
+@in_loop
+async def test_an_undo_gives_its_compensations_the_deps() -> None:
+    done: list[str] = []
+
+    @tool(tier="write", compensation="close_shop")
+    def open_shop(ctx: RunContext[Shop]) -> str:
+        """Open the shop."""
+        done.append(f"open {ctx.deps.owner}")
+        return "opened"
+
+    @tool(tier="write")
+    def close_shop(ctx: RunContext[Shop]) -> str:
+        """Close the shop."""
+        done.append(f"close {ctx.deps.owner}")
+        return "closed"
+
+    calls = {"tool_calls": [{"name": "open_shop", "args": {}}]}
+    own = agent(calls, "Done.", tools=[open_shop, close_shop], approved_tiers=("write",))
+    result = await own.run("Open.", deps=Shop("ann"))
+    await own.undo(result.run_id, agreed_by="ann", deps=Shop("bob"))
+    assert done == ["open ann", "close bob"]

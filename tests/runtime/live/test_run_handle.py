@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import sys
 from collections.abc import Awaitable, Callable
 from pathlib import Path
 from typing import Any, TypeVar
@@ -80,6 +81,43 @@ def test_another_journal_on_the_same_file_follows_the_run_live(tmp_path: Path) -
     seqs, output = drive(work)
     assert seqs == list(range(len(seqs)))
     assert output == {"city": "Rome"}
+
+
+ATTACHING = """
+import asyncio, sys
+from taoloop import SqliteJournal, attach
+
+async def main():
+    journal = SqliteJournal(sys.argv[1])
+    await journal.open()
+    attached = await attach(journal, "r1")
+    print(await attached.status(), flush=True)
+    async for event in attached.events():
+        print(event.kind)
+    print((await attached.result()).answer)
+    await journal.close()
+
+asyncio.run(main())
+"""
+
+
+def test_another_process_attaches_to_a_run_and_gets_its_answer(tmp_path: Path) -> None:
+    async def work() -> list[str]:
+        gate, path = Gate(), tmp_path / "runs.db"
+        handle = gate.agent(path, "All done.").start("Work.", run_id="r1")
+        await gate.entered.wait()
+        process = await asyncio.create_subprocess_exec(
+            sys.executable, "-c", ATTACHING, str(path), stdout=asyncio.subprocess.PIPE
+        )
+        assert process.stdout is not None
+        lines = [(await process.stdout.readline()).decode().strip()]
+        gate.open.set()  # the other process is attached, and the run still at work
+        output, _ = await process.communicate()
+        await handle.result()
+        return [*lines, *output.decode().split("\n")]
+
+    status, *kinds, answer, _ = drive(work)
+    assert (status, kinds[0], kinds[-1], answer) == ("running", "run_started", "finished", "All done.")
 
 
 def test_events_begin_after_a_seq_that_is_known() -> None:

@@ -21,6 +21,7 @@ from taoloop.core.message import Usage
 from taoloop.errors import Refused
 from taoloop.journals.costs import CostRow, cost_rows
 from taoloop.journals.sqlite.journal import SqliteJournal
+from taoloop.serve.gateway.a2a.push_configs import PushConfigs
 from taoloop.serve.gateway.auth.keys import ApiKey, new_key
 from taoloop.serve.gateway.config.config_summary import config_summary
 from taoloop.serve.gateway.config.model import ServedAgent, ServerLimits
@@ -57,6 +58,7 @@ def record(allowances: Quotas, key: ApiKey | None) -> AbstractContextManager[Run
         metrics=Metrics(),
         ledger=RequestLedger(database, clock),
         conversations=Conversations(database, clock),
+        push_configs=PushConfigs(database, clock),
         storage=StorageProbe(MemoryJournal()),
     )
     return accounts.record_run(ServedAgent(name="a", agent=Agent(model="offline")), key, "r")

@@ -110,9 +110,11 @@ def test_a_workbook_with_an_empty_chart_sheet_is_read(tmp_path: Path) -> None:
     workbook.create_chartsheet("Chart", 0)
     workbook.create_sheet("Stock").append(["zebra"])
     workbook.save(data)
-    (tmp_path / "a.xlsx").write_bytes(data.getvalue())
-    assert messages(tmp_path) == []
-    (passage,) = document_tools(folder_of(tmp_path)).tools[0]("zebra", 1)
+    folder = tmp_path / "documents"
+    folder.mkdir()
+    (folder / "a.xlsx").write_bytes(data.getvalue())
+    assert messages(folder) == []
+    (passage,) = document_tools(folder_of(folder)).tools[0]("zebra", 1)
     assert passage["heading"] == "sheet Stock, row 1"
 
 

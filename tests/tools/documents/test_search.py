@@ -128,8 +128,10 @@ def test_words_of_any_question_help_to_choose_sections_in_a_small_index_only() -
 
 
 def test_files_that_are_added_during_a_search_do_no_harm(tmp_path: Path) -> None:
-    (tmp_path / "a.md").write_text("A zebra.")
-    index = Index(folder_of(tmp_path))
+    folder = tmp_path / "documents"
+    folder.mkdir()
+    (folder / "a.md").write_text("A zebra.")
+    index = Index(folder_of(folder))
     update_index(index)
     with index.open() as database:
         assert len(_rank_by_weights(database, {"zebra": 1.0}, {"zebra": 3}, 1)) == 1

@@ -86,6 +86,30 @@ def test_a_query_without_chinese_finds_the_english_page_before_its_translation(
     )
 
 
+def test_a_query_with_chinese_finds_the_chinese_page_before_its_translation(tmp_path: Path) -> None:
+    chinese = f"# 记录\n\n最后导出到 Langfuse。{'内容不含密钥。' * 9}"
+    english = f"# Logs\n\nThey go to Langfuse. {FILLER}"
+    search = indexed(tmp_path / "texts", chinese=chinese, english=english, spanish=f"# Otro\n\nNada. {FILLER}")
+    assert [hit.passage.file for hit in search.search("Langfuse", 2)] == ["english.md", "chinese.md"]
+    assert [hit.passage.file for hit in search.search("怎样发往 Langfuse", 2)] == ["chinese.md", "english.md"]
+
+
+@pytest.mark.parametrize(
+    ("text", "terms", "cjk_terms"),
+    [
+        ("Чай и кофе — в кладовой", 5, 0),
+        ("├── tea └── cup", 2, 0),
+        ("Käse für Zoë", 3, 0),
+        ("喝茶 tea", 5, 4),
+        ("お茶", 4, 4),
+        ("차", 2, 2),
+    ],
+)
+def test_only_chinese_japanese_and_korean_count_by_characters(text: str, terms: int, cjk_terms: int) -> None:
+    counts = _WordCounter(["tea"]).count(text)
+    assert (counts.terms, counts.cjk_terms) == (terms, cjk_terms)
+
+
 def test_a_name_in_camel_case_is_found_by_its_words(tmp_path: Path) -> None:
     assert first(tmp_path / "texts", "cancel invoice", a=f"Call cancelInvoice. {FILLER}") == "a.md"
 

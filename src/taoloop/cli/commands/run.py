@@ -161,7 +161,7 @@ def run_command(
     chosen = AgentOptions.from_arguments(arguments)
     with capture_stdout() as stream:
         if words:
-            session = new_session(chosen, env, _task(words[0]), db, after, arguments)
+            session = new_session(chosen, env, read_task(words[0]), db, after, arguments)
             session.report_orphaned_runs(env, recover=recover)
         else:
             can_ask = stream.isatty() and sys.stdin.isatty() and not as_json
@@ -409,13 +409,13 @@ def _resumed_session(
     return RunSession(agent, trace, trace.agent.language, db, **call)
 
 
-def _task(text: str) -> str:
+def read_task(text: str) -> str:
+    """The task of a command; `-` reads standard input."""
     if text == "-":
         text = _standard_input()
     with suppress(UnicodeError):  # arguments as the process received them, whatever its locale can spell
         text = os.fsencode(text).decode("utf-8")
-    text = text.strip()
-    if not text:
+    if not (text := text.strip()):
         raise ConfigError(translate("The task is empty."), hint=translate('Say what the agent should do: tao run "…"'))
     return text
 

@@ -23,13 +23,14 @@ from taoloop.cli.ui.event_view import STATUS_STYLES, console_for, format_local_t
 from taoloop.cli.ui.stdio import capture_stdout, one_line, print_stderr, write_json_lines
 from taoloop.core.events import Compensated
 from taoloop.journals.addresses import DatabaseAddress
-from taoloop.journals.base import Journal, RunRow, locks_of
+from taoloop.journals.base import Journal, RunLocks, RunRow, locks_of
 from taoloop.journals.costs import GROUPS, totals, unpriced_models, usage_rows
 from taoloop.journals.queries import RunQuery, queries_of, runs_inside
 from taoloop.journals.usage import UsageRow
 from taoloop.journals.usage_report import usage_csv
 from taoloop.runtime.after.recovery import stuck_excerpts
 from taoloop.runtime.approvals.inbox import WaitingQuestions
+from taoloop.runtime.fleet.wakes import is_submitted
 from taoloop.translation import mark
 
 _HEADER = mark(("run", "started", "status", "events", "task"))
@@ -53,9 +54,10 @@ def runs_command(
 
     `lost` is a run whose process died in the middle of it: `tao recover` resumes it. `stuck` is one that it does
     not resume, because it died there again and again, or because its outer run continued: `tao approvals` lists
-    its calls in doubt, `tao resume` runs it. `forked` is a fork that has not been run yet: `tao resume` runs it. For
-    --status and --json all are `running`. `undone` appears beside the status of a run whose effects `tao undo` took
-    back, perhaps after its answer. If standard output is not a terminal, the header goes to standard error.
+    its calls in doubt, `tao resume` runs it. `forked` is a fork that has not been run yet: `tao resume` runs it.
+    `queued` is one that a worker is to run (`tao worker`). For --status and --json all are `running`. `undone` appears
+    beside the status of a run whose effects `tao undo` took back, perhaps after its answer. If standard output is not a
+    terminal, the header goes to standard error.
 
     --search finds a run by its task at once, and by everything else when it waits or is over. The first search of a
     large database takes a while: it makes an index in a file beside it (`runs.db-search`), which may be removed.
@@ -114,9 +116,15 @@ async def _load_rows(journal: Journal, limit: int, query: RunQuery) -> tuple[lis
     stuck = {trace.run_id for trace in await stuck_excerpts(journal)}
     for row in rows:
         if row.status == "running" and await holds.holder(row.run_id) is None:
-            is_fork = await holds.is_new_fork(row.run_id)
-            states[row.run_id] = "forked" if is_fork else "stuck" if row.run_id in stuck else "lost"
+            states[row.run_id] = "stuck" if row.run_id in stuck else await _idle_state(journal, holds, row.run_id)
     return rows, states
+
+
+async def _idle_state(journal: Journal, holds: RunLocks, run_id: str) -> str:
+    """What a `running` run without a process is: forked, queued for workers, or lost."""
+    if await holds.is_new_fork(run_id):
+        return "forked"
+    return "queued" if await is_submitted(journal, run_id) else "lost"
 
 
 def _record(row: RunRow, states: Mapping[str, str]) -> dict[str, object]:

@@ -37,6 +37,9 @@ UNDONE = "undone by tao undo"
 NOTE = "note"
 """Why a run that had ended was reopened, if only to take a person's note; it ends again with that."""
 
+RELEASED = "released by "
+"""How the reason begins for which a person has a run tried again that killed its processes; their name follows."""
+
 NEW_POLICY = "new policy"
 """What a note to a run is about that was resumed under another policy."""
 

@@ -34,6 +34,7 @@ from taoloop.core.message import SIDE_PURPOSES, Usage
 from taoloop.core.text import estimate_tokens, join_sentences, truncate_to_tokens
 from taoloop.core.texts import TEXTS
 from taoloop.core.trace import Trace
+from taoloop.core.views.deadlines import wake_time
 from taoloop.core.views.loaded_contents import loaded_contents
 from taoloop.core.views.steps import CRITIQUE, LESSON, CallView, Step
 from taoloop.core.views.todos import Todo, todo_list
@@ -193,6 +194,14 @@ class Result(Generic[Output_co]):
     def cost_usd(self) -> float | None:
         """The cost of all model calls; None if the price of any of them is unknown."""
         return None if self.trace.unpriced_calls else self.trace.cost_usd
+
+    @property
+    def wake_at(self) -> float | None:
+        """When a waiting run goes on although nobody answers, in seconds since the epoch; None: it waits for answers.
+
+        Workers resume it then by themselves; without them it is resumed by hand, and what is overdue is refused.
+        """
+        return wake_time(self.trace)
 
     @property
     def entries(self) -> list[Entry]:

@@ -12,6 +12,7 @@ from __future__ import annotations
 
 import asyncio
 import secrets
+from collections.abc import Callable
 from contextlib import suppress
 from typing import TYPE_CHECKING, Final
 
@@ -28,6 +29,9 @@ TOLD_S: Final = 5.0
 
 _GATHER_S: Final = 0.02
 """Between two notifications."""
+
+_UNHEARD = (JournalError, asyncpg.PostgresError, asyncpg.InterfaceError, asyncpg.InternalClientError, OSError)
+"""What becomes of a notification or of LISTEN where the server is away: then what is new is found by looking."""
 
 _PROBE_S = 1.0
 """How long a notification to oneself may take before LISTEN counts as not working."""
@@ -72,17 +76,21 @@ class Bell:
         while self._is_due:
             await asyncio.sleep(_GATHER_S)
             self._is_due = False
-            with suppress(
-                JournalError, asyncpg.PostgresError, asyncpg.InterfaceError, OSError
-            ):  # it is found by looking
+            with suppress(*_UNHEARD):
                 await self._database.once(lambda connection: connection.execute(_TELL, channel, channel))
 
 
 class Ear:
-    """Hears of what was added, in one event loop, over a connection of its own. Use with `async with`."""
+    """Hears of what was added, in one event loop, over a connection of its own. Use with `async with`.
 
-    def __init__(self, database: JournalDatabase) -> None:
+    `channel` is another one than that of the journal; `listener` is called with each notification of it.
+    """
+
+    def __init__(
+        self, database: JournalDatabase, channel: str = "", listener: Callable[[str], None] = lambda _: None
+    ) -> None:
         self._database = database
+        self._channel, self._listener = channel or channel_of(database), listener
         self._connection: PostgresConnection | None = None
         self._rung = asyncio.Event()
         self.hears = False
@@ -91,7 +99,7 @@ class Ear:
     async def __aenter__(self) -> Ear:
         """Listen, and see whether it works; where it does not, `hears` stays False."""
         if not self._database.settings.pooler and not self._database.settings.read_only:
-            with suppress(JournalError, asyncpg.PostgresError, asyncpg.InterfaceError, OSError, TimeoutError):
+            with suppress(*_UNHEARD, TimeoutError):
                 await self._listen()
         return self
 
@@ -99,7 +107,7 @@ class Ear:
         """Listen no more."""
         if self._connection is not None:
             self.hears = False
-            with suppress(asyncpg.PostgresError, asyncpg.InterfaceError, OSError, TimeoutError):
+            with suppress(*_UNHEARD, TimeoutError):
                 async with asyncio.timeout(_PROBE_S):
                     await self._connection.close()
 
@@ -114,12 +122,16 @@ class Ear:
         self._rung.clear()
 
     async def _listen(self) -> None:
-        channel = channel_of(self._database)
+        channel = self._channel
         self._connection = connection = await self._database.connect()
         token, arrived = secrets.token_hex(8), asyncio.Event()
 
         def hear(_connection: object, _process: int, _channel: str, payload: object) -> None:
-            arrived.set() if payload == token else self._rung.set()
+            if payload == token:
+                arrived.set()
+                return
+            self._rung.set()
+            self._listener(str(payload))
 
         connection.add_termination_listener(self._lose)
         await connection.add_listener(channel, hear)

@@ -74,11 +74,13 @@ class LeaseLocks:
         self._locked: dict[tuple[str, int], int] = {}  # how often each lease is locked
 
     async def holder(self, run_id: str) -> LockHolder | None:
-        """The holder of the newest lease of a run; None if there is none, or its time is over."""
+        """The holder of the newest lease of a run; None if there is none, or its time is over, or it is surely gone."""
         row = await self._database.run(lambda connection: connection.fetchrow(self._database.sql(_HOLDER), run_id))
         if row is None or not row[1]:
             return None
         identity = parse_identity(row[0])
+        if identity is not None and identity.is_gone:
+            return None
         if identity is None or identity.is_elsewhere or not identity.process.isdecimal():
             return LockHolder()
         return LockHolder(process=int(identity.process), identity=identity if identity.is_identified else None)

@@ -31,8 +31,9 @@ CREATE SEQUENCE @.run_number;
 
 -- `number`: the order of creation. `link`: of the last event; empty: the origin of the chain. An append changes this
 -- row, and none of its indexes unless the status changes: the pages have room for that (fillfactor).
--- `wake_at`: while a run is running, the end of its lease; else when it is due; infinity: never by itself.
--- `queue`: NULL, where no engine drives the run.
+-- `wake_at`: the end of the lease of a run that is running, for those who ask who is at work on it.
+-- `queue`: NULL, where no engine drives the run. The columns from it on are the engine's (`runtime/fleet`): `due_at` is
+-- when the run is due (NULL: not by itself), or, while it is `claimed`, the end of the claim; `attempts` its number.
 CREATE TABLE @.run (
   number bigint PRIMARY KEY,
   id text COLLATE "C" NOT NULL UNIQUE,
@@ -56,13 +57,15 @@ CREATE TABLE @.run (
   tenant text COLLATE "C" NOT NULL DEFAULT '',
   priority smallint NOT NULL DEFAULT 3,
   attempts integer NOT NULL DEFAULT 0,
-  wakes integer NOT NULL DEFAULT 0
+  wakes integer NOT NULL DEFAULT 0,
+  claimed boolean NOT NULL DEFAULT false,
+  due_at timestamptz
 ) WITH (fillfactor = 70, autovacuum_vacuum_scale_factor = 0.05);
 CREATE INDEX run_by_status ON @.run (status, number);
 CREATE INDEX run_by_agent ON @.run (agent, number);
 CREATE INDEX run_by_model ON @.run (model, number);
 CREATE INDEX run_by_key ON @.run (key, number);
-CREATE INDEX run_due ON @.run (queue, wake_at) WHERE queue IS NOT NULL AND wake_at <> 'infinity';
+CREATE INDEX run_due ON @.run (queue, priority, due_at) WHERE queue IS NOT NULL AND due_at IS NOT NULL;
 
 -- Narrow columns first and without gaps: what a row takes beside its body is the price of an event.
 -- `xid`: the transaction that stored it, see `positions`. Many events share one, which its index stores once.

@@ -31,7 +31,7 @@ from collections.abc import Awaitable, Callable
 from dataclasses import replace
 from hashlib import blake2b
 from pathlib import Path
-from typing import Protocol, TypeVar
+from typing import NamedTuple, Protocol, TypeVar
 
 from taoloop.journals.base import Lease, LockHolder, is_unresumed_fork
 from taoloop.journals.process_identity import ProcessIdentity, parse_identity
@@ -63,17 +63,29 @@ SELECT id, fence FROM run WHERE status = 'running' AND EXISTS (SELECT 1 FROM eve
 ORDER BY number
 """
 _START = """
-SELECT json_extract(body, '$.parent'), json_extract(body, '$.forked_from'), (
+SELECT json_extract(body, '$.parent'), json_extract(body, '$.submission.queue'), json_extract(body, '$.forked_from'), (
   SELECT CASE WHEN json_valid(body) THEN json_extract(body, '$.reason') END
   FROM event AS later WHERE later.run_id = event.run_id AND kind = 'resumed' ORDER BY seq DESC LIMIT 1
 ) FROM event WHERE run_id = ? AND seq = 0 AND json_valid(body)
 """
 
 
-def _start_of(connection: sqlite3.Connection, run_id: str) -> tuple[str | None, bool]:
-    """The run around a run, and whether it is a fork that nobody has resumed yet."""
-    parent, origin, reason = connection.execute(_START, (run_id,)).fetchone() or (None, None, None)
-    return parent, is_unresumed_fork(origin, reason)
+class _Start(NamedTuple):
+    """What the beginning of a run says about who sees to it if its process dies."""
+
+    parent: str | None
+    """The run around it."""
+
+    queue: str | None
+    """The queue of its workers, if it was submitted."""
+
+    is_new_fork: bool
+    """Whether it is a fork that nobody has resumed yet."""
+
+
+def _start_of(connection: sqlite3.Connection, run_id: str) -> _Start:
+    parent, queue, origin, reason = connection.execute(_START, (run_id,)).fetchone() or (None, None, None, None)
+    return _Start(parent, queue, is_unresumed_fork(origin, reason))
 
 
 class _ReadDatabase(Protocol):
@@ -128,14 +140,13 @@ class FileRunLocks:
         def find(connection: sqlite3.Connection) -> list[str]:
             rows = connection.execute(_RUNNING).fetchall()
             idle = [run_id for run_id, fence in rows if self._holder(Lease(run_id=run_id, fence=fence)) is None]
-            return [run_id for run_id in idle if _start_of(connection, run_id) == (None, False)]
+            return [run_id for run_id in idle if _start_of(connection, run_id) == (None, None, False)]
 
         return await self._read_database(find)
 
     async def is_new_fork(self, run_id: str) -> bool:
         """Whether a run is a fork that nobody has resumed yet."""
-        _, is_new = await self._read_database(lambda connection: _start_of(connection, run_id))
-        return is_new
+        return (await self._read_database(lambda connection: _start_of(connection, run_id))).is_new_fork
 
     def lock(self, lease: Lease) -> None:
         """Lock a lease that was just acquired.

@@ -103,14 +103,12 @@ class ProviderModel(ABC):
             MissingExtra: the provider's SDK is not installed.
         """
         require_allowed(self.spec)
-        names = ToolNameMap(card.name for card in (*request.trace.agent.tools, *request.tools))
+        names = _names_of(request)
         if self._transport is None:
             self._transport = HttpTransport(self._target())
         for lessons_left in reversed(range(_MAX_LESSONS)):
             streamed = request.on_delta is not None or self._unsupported.whole_replies
-            body = self._body(request, names, streamed=streamed)
-            untaken = self._unsupported.parameters
-            body = {name: value for name, value in body.items() if value is not None and name not in untaken}
+            body = self._sendable_body(request, names, streamed=streamed)
             reader = self._reader(names, request.on_delta) if streamed else None
             try:
                 answer = await self._transport.post(
@@ -128,6 +126,41 @@ class ProviderModel(ABC):
             if not lessons_left or not self._unsupported.learn(refusal, body, _schema_text(request)):
                 raise make_error(refusal, self.endpoint)
         raise AssertionError("the last round returns or raises")
+
+    def target(self) -> HttpTarget:
+        """Where and how the official SDK would call.
+
+        Raises:
+            ModelError: it cannot call the address; says why.
+            MissingExtra: the provider's SDK is not installed.
+        """
+        return self._target()
+
+    def batch_body(self, request: ModelRequest) -> tuple[dict[str, Any], Mapping[str, str]]:
+        """A request as a batch takes it, whole and not streamed, and the headers that it needs.
+
+        Raises:
+            ModelRequestRefused: the API has no such request.
+        """
+        body = self._sendable_body(request, _names_of(request), streamed=False)
+        return body, self._headers(body) or {}
+
+    def batch_reply(self, answer: HttpResponse, body: Mapping[str, Any], request: ModelRequest) -> ModelReply | None:
+        """The reply in an answer to a body of `batch_body`; None: send it anew, without what the model does not take.
+
+        Raises:
+            ModelError: there is no reply; the class says why.
+        """
+        if answer.ok:
+            return self._read_whole(answer, _names_of(request), request)
+        refusal = parse_provider_error(answer.status, answer.body, answer.headers)
+        if self._unsupported.learn(refusal, body, _schema_text(request)):
+            return None
+        raise make_error(refusal, self.endpoint)
+
+    def _sendable_body(self, request: ModelRequest, names: ToolNameMap, *, streamed: bool) -> dict[str, Any]:
+        body, untaken = self._body(request, names, streamed=streamed), self._unsupported.parameters
+        return {name: value for name, value in body.items() if value is not None and name not in untaken}
 
     def check_used(self, replies: int) -> None:  # noqa: B027  # there is nothing to implement
         """A provider has no script to check."""
@@ -325,6 +358,10 @@ class ReplyStream(ABC):
             usage=usage or Usage(),
             cost_usd=self._model.cost(model, usage, cache_write_tokens=cache_write_tokens),
         )
+
+
+def _names_of(request: ModelRequest) -> ToolNameMap:
+    return ToolNameMap(card.name for card in (*request.trace.agent.tools, *request.tools))
 
 
 def chosen_tool(request: ModelRequest) -> str | None:

@@ -99,8 +99,10 @@ class HttpTransport:
     connections go too.
     """
 
-    def __init__(self, target: HttpTarget, *, last_words_s: float = LAST_WORDS_S) -> None:
-        self._target, self._last_words_s = target, last_words_s
+    def __init__(
+        self, target: HttpTarget, *, last_words_s: float = LAST_WORDS_S, max_bytes: int = MAX_REPLY_BYTES
+    ) -> None:
+        self._target, self._last_words_s, self._max_bytes = target, last_words_s, max_bytes
         self._sessions: WeakKeyDictionary[asyncio.AbstractEventLoop, tuple[Any, AsyncGenerator[Any, None]]] = (
             WeakKeyDictionary()
         )
@@ -112,8 +114,11 @@ class HttpTransport:
         timeout_s: float | None,
         headers: Mapping[str, str] | None = None,
         reader: Reader | None = None,
+        url: str | None = None,
     ) -> HttpResponse:
         """Send `payload` and return the answer whatever its status. `headers` go over those of the target.
+
+        `url` is another one of the same server.
 
         An event stream goes to the `reader`, if there is one. `timeout_s` bounds the whole exchange, connecting at most
         `CONNECT_TIMEOUT_S` of it.
@@ -123,12 +128,33 @@ class HttpTransport:
             ModelUnavailable: no connection, or it broke off.
             ModelReplyUnreadable: the answer is larger than what is read.
         """
+        return await self._exchange("POST", url, payload, timeout_s, headers, reader)
+
+    async def get(self, url: str, *, timeout_s: float | None) -> HttpResponse:
+        """What another URL of the same server has, whatever its status.
+
+        Raises:
+            ModelTimeout, ModelUnavailable, ModelReplyUnreadable: as `post`.
+        """
+        return await self._exchange("GET", url, None, timeout_s, None, None)
+
+    async def _exchange(
+        self,
+        method: str,
+        url: str | None,
+        payload: bytes | None,
+        timeout_s: float | None,
+        headers: Mapping[str, str] | None,
+        reader: Reader | None,
+    ) -> HttpResponse:
         aiohttp = _aiohttp()
         name = self._target.name
         session = await self._session(aiohttp)
         limits = aiohttp.ClientTimeout(total=timeout_s, sock_connect=CONNECT_TIMEOUT_S)
         try:
-            async with await self._send(aiohttp, session, payload, headers, limits) as response:
+            async with await self._send(
+                aiohttp, session, (method, url or self._target.url), payload, headers, limits
+            ) as response:
                 return await self._read_response(response, reader)
         except aiohttp.ConnectionTimeoutError as error:
             raise self._unreachable(f"no connection within {CONNECT_TIMEOUT_S:g} s") from error
@@ -181,12 +207,18 @@ class HttpTransport:
             await session.close()
 
     async def _send(
-        self, aiohttp: Any, session: Any, payload: bytes, headers: Mapping[str, str] | None, limits: Any
+        self,
+        aiohttp: Any,
+        session: Any,
+        line: tuple[str, str],
+        payload: bytes | None,
+        headers: Mapping[str, str] | None,
+        limits: Any,
     ) -> Any:
         target = self._target
         try:
-            return await session.post(
-                target.url,
+            return await session.request(
+                *line,
                 data=payload,
                 headers={**target.headers, **headers} if headers else target.headers,
                 timeout=limits,
@@ -212,13 +244,13 @@ class HttpTransport:
         if reader is not None and 200 <= status < 300 and (_is_stream(headers) or first.startswith(_STREAM_BEGINS)):
             await self._stream(first, response, reader)
             return HttpResponse(status=status, body=b"", headers=headers, streamed=True)
-        if length is not None and length > MAX_REPLY_BYTES:
-            raise too_large(self._target.name)
+        if length is not None and length > self._max_bytes:
+            raise too_large(self._target.name, self._max_bytes)
         chunks, size = [first], len(first)
         async for piece in pieces:
             size += len(piece)
-            if size > MAX_REPLY_BYTES:
-                raise too_large(self._target.name)
+            if size > self._max_bytes:
+                raise too_large(self._target.name, self._max_bytes)
             chunks.append(piece)
         return HttpResponse(status=status, body=chunks[0] if len(chunks) == 1 else b"".join(chunks), headers=headers)
 
@@ -255,10 +287,10 @@ class HttpTransport:
         )
 
 
-def too_large(name: str) -> ModelReplyUnreadable:
+def too_large(name: str, max_bytes: int = MAX_REPLY_BYTES) -> ModelReplyUnreadable:
     """The error for a reply of the model `name` that is larger than what is read."""
     return ModelReplyUnreadable(
-        f"{name} sent more than {MAX_REPLY_BYTES // 1024**2} MiB; the rest was not read.",
+        f"{name} sent more than {max_bytes // 1024**2} MiB; the rest was not read.",
         hint="Bound the reply with max_output_tokens, or check the address.",
         retryable=False,
     )

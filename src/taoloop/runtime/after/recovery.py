@@ -12,12 +12,13 @@ from pathlib import Path
 from taoloop.core.trace import Trace
 from taoloop.core.views.transcript import Result
 from taoloop.errors import FenceLost, RunHeld, RunNotFound, RunNotResumable, TaoError
-from taoloop.journals.base import Journal, RunRow, locks_of, starts_as_fork
+from taoloop.journals.base import WAITING, Journal, RunRow, locks_of, starts_as_fork
 from taoloop.journals.queries import rows_with_status
 from taoloop.runtime.agent_settings import AgentSettings
 from taoloop.runtime.approvals.run_excerpt import read_excerpt
 from taoloop.runtime.bound_agent import bind
 from taoloop.runtime.child_run import deaths_in_a_row, inner_run_id
+from taoloop.runtime.fleet.waiting import read_waiting
 from taoloop.runtime.journal_access import open_journal
 
 MARGIN_S = 60.0
@@ -78,11 +79,13 @@ async def orphans(journal: Journal, *, silent_s: float | None = None, now: float
 
     With `silent_s` only those that have written no event for so many seconds. A journal that cannot tell who is at work
     on a run (`taoloop.journals.base`) goes by silence alone, by default `max_silence_s`. Child runs are not among
-    them, because they are resumed with their parents, nor are forks that nobody has resumed yet.
+    them, because they are resumed with their parents, nor are forks that nobody has resumed yet, nor runs that were
+    submitted: their workers see to them.
     """
     now = time.time() if now is None else now
     if (locks := locks_of(journal)) is not None:
         traces = [Trace(run_id, await journal.load(run_id)) for run_id in await locks.orphans()]
+        traces = [trace for trace in traces if trace.started is not None and trace.started.submission is None]
         running = [trace for trace in traces if trace.status == "running"]  # none that ended elsewhere a moment ago
         return [trace for trace in running if silent_s is None or now - trace.events[-1].at > silent_s]
     rows: Sequence[RunRow] = await journal.runs(limit=_ALL, status="running")
@@ -93,9 +96,24 @@ async def orphans(journal: Journal, *, silent_s: float | None = None, now: float
         trace = Trace(row.run_id, await journal.load(row.run_id))
         if trace.started is None or trace.started.parent is not None or starts_as_fork(trace.events):
             continue
+        if trace.started.submission is not None:
+            continue
         if now - row.updated_at > (max_silence_s(trace) if silent_s is None else silent_s):
             silent.append(trace)
     return silent
+
+
+async def answered_runs(journal: Journal) -> list[Trace]:
+    """The waiting runs to which something was added since they paused, such as an answer; the oldest first.
+
+    Whoever gives an answer resumes the run, unless it only records the answer, or dies before that.
+    """
+    answered = []
+    for row in await rows_with_status(journal, (WAITING,), only_outermost=True):
+        excerpt = await read_excerpt(journal, row.run_id)
+        if excerpt.paused is not None and (await read_waiting(journal, excerpt)).has_answers:
+            answered.append(Trace(row.run_id, await journal.load(row.run_id)))
+    return answered
 
 
 async def stuck_runs(journal: Journal, *, now: float | None = None) -> list[Trace]:
@@ -159,7 +177,7 @@ async def recover(
     at_once: int = 1,
     on_recovered: Callable[[Recovered], None] | None = None,
 ) -> list[Recovered]:
-    """Resume every run that a dead process left behind; a program calls it when it starts.
+    """Resume every run that a dead process left behind or that waits no longer; a program calls it when it starts.
 
     `agents` are those of this program, and each resumes the runs with its name and source; or a function that gives the
     agent of a run. The runs of other programs are left alone, and so are those that a live process is at work on:
@@ -192,7 +210,8 @@ async def recover(
             return recovered
 
     async with open_journal(journal) as opened:
-        tasks = [asyncio.create_task(resume(trace, opened)) for trace in await orphans(opened, silent_s=silent_s)]
+        traces = [*await orphans(opened, silent_s=silent_s), *await answered_runs(opened)]
+        tasks = [asyncio.create_task(resume(trace, opened)) for trace in traces]
         try:
             return [recovered for recovered in await asyncio.gather(*tasks) if recovered is not None]
         finally:  # `on_recovered` has failed, or the caller was cancelled

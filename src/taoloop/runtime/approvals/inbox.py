@@ -65,6 +65,7 @@ from taoloop.runtime.approvals.run_excerpt import read_excerpt
 from taoloop.runtime.approvals.user_questions import checked_answer
 from taoloop.runtime.engine.clock import Clock, SystemClock
 from taoloop.runtime.engine.redaction import redactor_for
+from taoloop.runtime.fleet.wakes import wake_run
 from taoloop.runtime.journal_access import require_open, require_unlocked
 from taoloop.runtime.texts import TEXTS
 from taoloop.strategies.plan_execute import normalised_plan, require_plan
@@ -371,7 +372,10 @@ async def add_facts(
     redactor: Redactor | None,
     attempts: int = _MAX_ATTEMPTS,
 ) -> AnswerRecorded:
-    """Add the facts of `decide` to a run that nobody is at work on. It is called before and after the acquisition."""
+    """Add the facts of `decide` to a run that nobody is at work on. It is called before and after the acquisition.
+
+    Workers go on with a run that was submitted to them: the configured engine is told.
+    """
     clock, redactor = clock or SystemClock(), redactor if redactor is not None else redactor_for(None, ())
     while True:
         attempts -= 1
@@ -388,6 +392,7 @@ async def add_facts(
             if not attempts:
                 raise
         else:
+            await wake_run(journal, await outermost_run_id(journal, trace))
             return AnswerRecorded(trace=trace, events=tuple(events))
 
 

@@ -471,12 +471,14 @@ def resume_command(trace: Trace) -> str:
     """The command that resumes a run that is not over, without `--db`.
 
     An undo goes on by another `tao undo`. A run that ended as `blocked` where nobody could be asked needs a profile in
-    which a person can be.
+    which a person can be. A run of workers is handed to them again.
     """
     if trace.started is not None and (undoes := trace.started.undoes) is not None:
         return f"tao undo {undoes.run_id}" + (f" --to {undoes.to_step}" if undoes.to_step else "")
     is_blocked = trace.finished is not None and trace.finished.status == _BLOCKED
     is_unattended = is_blocked and trace.agent.policy.profile == "headless"
+    if trace.started is not None and trace.started.submission is not None and not is_unattended:
+        return f"tao submit --resume {trace.run_id}"
     return f"tao resume {trace.run_id}" + (" --profile supervised" if is_unattended else "")
 
 

@@ -19,9 +19,10 @@ from typing import Any, Literal, get_args
 from taoloop.core.cards.questions import answer_form, is_question, secret_asked_for
 from taoloop.core.cards.tool_card import ToolCard
 from taoloop.core.decision import Call, PlannedCall, PlanStep, call_digest
-from taoloop.core.events import ActionRequested, ApprovalGiven, ApprovalRefused, ApprovalScope, Paused, Source
+from taoloop.core.events import ActionRequested, ApprovalGiven, ApprovalRefused, ApprovalScope, Source
 from taoloop.core.policy import Policy
 from taoloop.core.trace import Trace
+from taoloop.core.views.deadlines import expires_at, open_since
 from taoloop.core.views.plans import MAKE_PLAN, TaskPlan, call_text, is_planning, plan_progress, read_plan
 from taoloop.core.views.steps import TIMEOUT, CallView
 from taoloop.errors import InvalidArguments
@@ -363,7 +364,6 @@ def approval_request(trace: Trace, call: CallView, edited: Mapping[str, Any] | N
     requested = call.requested
     args = requested.args if edited is None else edited
     card = trace.card(requested.tool)
-    since, timeout_s = open_since(trace, requested.call_id), trace.agent.policy.approval_timeout_s
     is_plan = requested.tool == MAKE_PLAN and is_planning(trace)
     request = ApprovalRequest(
         run_id=trace.run_id,
@@ -379,8 +379,8 @@ def approval_request(trace: Trace, call: CallView, edited: Mapping[str, Any] | N
         grave=is_high_risk(card, requested.sources),
         policy=requested.policy,
         digest=requested.digest,
-        since=since,
-        expires_at=None if since is None or timeout_s is None else since + timeout_s,
+        since=open_since(trace, requested.call_id),
+        expires_at=expires_at(trace, requested.call_id),
         for_operator=authority_of(trace) != "full" and not is_question(card),
         question=_question_of(trace, card, requested),
         language=trace.agent.language,
@@ -410,20 +410,6 @@ def _question_of(trace: Trace, card: ToolCard | None, requested: ActionRequested
 
 def _targets(card: ToolCard | None, args: Mapping[str, Any]) -> dict[str, Any]:
     return {name: value for name, value in args.items() if card is not None and is_target_role(card.role(name))}
-
-
-def open_since(trace: Trace, call_id: str) -> float | None:
-    """When a question was first left open: the first pause after the request, in seconds since the epoch.
-
-    The time is the journal's. A clock that went back between the request and the pause counts from the request.
-    """
-    since = None
-    for event in reversed(trace.events):  # the call is pending, so it was requested by the last decision
-        if isinstance(event.fact, Paused):
-            since = event.at
-        elif isinstance(event.fact, ActionRequested) and event.fact.call_id == call_id:
-            return None if since is None else max(since, event.at)
-    return since
 
 
 def seconds_left(trace: Trace, call_id: str, now: float) -> float | None:

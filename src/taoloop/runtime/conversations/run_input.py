@@ -2,17 +2,21 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import AsyncIterator, Mapping, Sequence
+from contextlib import asynccontextmanager
 from dataclasses import dataclass
 from reprlib import repr as short_repr
-from typing import Any
+from typing import Any, NamedTuple
 
 from taoloop.core.agent_spec import Limits
+from taoloop.core.attachments.files import Attachment
 from taoloop.core.cards.questions import STARTED_BY
+from taoloop.core.events import RunStarted
 from taoloop.core.message import Message
 from taoloop.core.trace import Trace
 from taoloop.core.views.transcript import Result
 from taoloop.errors import ConfigError
+from taoloop.journals.base import Journal
 from taoloop.models.base import DeltaListener
 from taoloop.runtime.agent_settings import AgentSettings, Deps, Output
 from taoloop.runtime.bound_agent import bind
@@ -93,6 +97,19 @@ class RunInput:
             )
 
 
+class PreparedRun(NamedTuple):
+    """A run that can begin: nothing of it is stored yet."""
+
+    trace: Trace
+    """Its trace, which is empty."""
+
+    started: RunStarted
+    """Its first event."""
+
+    attachments: Sequence[Attachment]
+    """The images and files of task and history, with their bytes."""
+
+
 async def begin_run(
     agent: AgentSettings[Deps, Output],
     run_input: RunInput,
@@ -112,6 +129,25 @@ async def begin_run(
                 f"The option {name} is {short_repr(value)}, which cannot be called.", hint="Write a function."
             )
     bound = bind(agent)
+    async with prepared_run(agent, run_input, recovers=agent.recover_on_start) as (journal, run):
+        how = (journal, run.trace, run.started, run_input.lessons_from)
+        options: dict[str, Any] = {"attachments": run.attachments, "listener": listener, "on_delta": on_delta}
+        with session_error(run_input.session):
+            return await bound.start(*how, deps=deps, **options)
+
+
+@asynccontextmanager
+async def prepared_run(
+    agent: AgentSettings[Any, Any], run_input: RunInput, *, recovers: bool = False
+) -> AsyncIterator[tuple[Journal, PreparedRun]]:
+    """The journal of an agent, open as long as the block runs, and a run that can begin in it.
+
+    `recovers`: what dead processes left of the agent's runs is resumed first, which the run may continue.
+
+    Raises:
+        ConfigError, ImageError, FileError, RunNotFound, RunNotAnswered, JournalError: as `begin_run`.
+    """
+    bound = bind(agent)
     task, parts = split_task(run_input.task)
     spec = bound.new_spec(task, run_input.limits, run_input.max_steps, run_input.allow)
     earlier = read_history(run_input.history)
@@ -121,7 +157,7 @@ async def begin_run(
     after, run_id = run_input.after, run_input.run_id
     people = {"user": run_input.user, STARTED_BY: run_input.started_by, SESSION: run_input.session}
     async with bound.open_journal() as journal:
-        if agent.recover_on_start:
+        if recovers:
             from taoloop.runtime.after.recovery import recover_on_start  # noqa: PLC0415  # few programs need it
 
             await recover_on_start(agent, journal)
@@ -138,7 +174,4 @@ async def begin_run(
             labels={name: person for name, person in people.items() if person},
         )
         trace = Trace(run_id or new_run_id(agent.clock.now()))
-        how = (journal, trace, started, run_input.lessons_from)
-        attachments = (*attachments, *earlier.attachments)
-        with session_error(run_input.session):
-            return await bound.start(*how, attachments=attachments, listener=listener, on_delta=on_delta, deps=deps)
+        yield journal, PreparedRun(trace, started, (*attachments, *earlier.attachments))

@@ -8,11 +8,13 @@ from __future__ import annotations
 
 import inspect
 from collections.abc import Callable, Mapping
+from dataclasses import replace
 from types import NoneType, UnionType
 from typing import Annotated, Any, Literal, Union, get_args, get_origin
 
 import pydantic_core
 
+from taoloop.core.events import RunStarted
 from taoloop.core.text import replace_surrogates
 from taoloop.errors import ConfigError
 from taoloop.runtime.agent_settings import AgentSettings, RunInfo
@@ -167,3 +169,16 @@ def _fits(deps: Any, kind: Any) -> bool:
         return isinstance(deps, kind)
     except TypeError:  # a Protocol or a TypedDict, which only a type checker can compare
         return deps is not None
+
+
+async def with_deps(own: AgentSettings, run_id: str, started: RunStarted, deps: Any) -> tuple[RunStarted, Any]:
+    """The first event of a run with what it owes to its dependencies, and these."""
+    user = started.labels.get("user", "")
+    deps = await resolve_deps(own, deps, RunInfo(run_id=run_id, user=user, task=started.task, agent=own.name))
+    if callable(own.instructions):
+        context = RunContext(deps=deps, run_id=run_id, task=started.task, user=user, call_id="")
+        parts = (await instructions_of(own, context), started.agent.instructions)
+        instructions = "\n\n".join(filter(None, parts))
+        started = replace(started, agent=replace(started.agent, instructions=instructions))
+    declared = declared_deps(own, deps)
+    return replace(started, deps=declared) if declared else started, deps

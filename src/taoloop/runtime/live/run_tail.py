@@ -7,7 +7,7 @@ from collections.abc import AsyncGenerator
 from contextlib import aclosing, suppress
 from typing import Any, cast
 
-from taoloop.core.events import AnyEvent, Event
+from taoloop.core.events import AnyEvent, Event, Paused
 from taoloop.core.trace import Trace
 from taoloop.errors import RunHeld, RunNotFound
 from taoloop.journals.base import Journal, locks_of
@@ -26,6 +26,8 @@ async def follow_run(
 ) -> AsyncGenerator[AnyEvent, None]:
     """The events of a run, those that there are and then each as it comes, until it has ended or waits.
 
+    A run that was submitted goes on once an answer is added: its workers see to that.
+
     `trace`, which is empty, gets each event before it is given. `running` is the task that drives the run, where the
     caller has started it: its first event may be still to come.
 
@@ -41,14 +43,16 @@ async def follow_run(
         count = len(trace)
         async for event in _read_new(queries, run_id, trace, running):
             yield event
-        if trace.status != "running":
+        is_submitted = trace.started is not None and trace.started.submission is not None  # a worker will come
+        is_answered = trace.paused is not None and not isinstance(trace.events[-1].fact, Paused)
+        if trace.status != "running" and not (is_submitted and is_answered):
             return
         if running is not None and running.done():
             running.result()
         if is_lost and len(trace) == count:
             raise TEXTS.run_error(RunHeld, "run_lost", {"run_id": run_id})
         # looked at twice: its end may have been recorded between the two
-        is_lost = running is None and not await _is_driven(journal, run_id)
+        is_lost = running is None and not is_submitted and not await _is_driven(journal, run_id)
         if not is_lost:
             await _wait_for_growth(queries, run_id, position)
 

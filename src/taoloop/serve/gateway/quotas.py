@@ -25,6 +25,7 @@ from taoloop.runtime.approvals.inbox import WaitingQuestions
 from taoloop.runtime.bound_agent import bind
 from taoloop.runtime.engine.clock import Clock, SystemClock
 from taoloop.runtime.observation.telemetry import RunSpans, Telemetry
+from taoloop.serve.gateway.a2a.push_configs import PushConfigs
 from taoloop.serve.gateway.auth.keys import ApiKey
 from taoloop.serve.gateway.config.model import GatewayConfig, ServedAgent, ServerLimits
 from taoloop.serve.gateway.observe.metrics import Metrics, RunMetrics
@@ -166,6 +167,9 @@ class RunAccounts:
 
     conversations: Conversations
     """The conversations that clients name."""
+
+    push_configs: PushConfigs
+    """Where the states of A2A tasks are pushed to."""
 
     storage: StorageProbe
     """Whether runs can be stored now."""

@@ -18,6 +18,7 @@ from taoloop.core.events import Event
 from taoloop.core.trace import Trace
 from taoloop.errors import Refused
 from taoloop.runtime.engine.clock import new_run_id, within
+from taoloop.serve.gateway.a2a.push_configs import PushConfigs
 from taoloop.serve.gateway.auth.keys import ApiKey, presented_key, require_active
 from taoloop.serve.gateway.auth.origins import host_refused, is_foreign, origin_refused
 from taoloop.serve.gateway.auth.tokens import is_token
@@ -124,6 +125,11 @@ class RequestContext:
     def conversations(self) -> Conversations:
         """The conversations that clients name."""
         return self.snapshot.accounts.conversations
+
+    @property
+    def push_configs(self) -> PushConfigs:
+        """Where the states of A2A tasks are pushed to."""
+        return self.snapshot.accounts.push_configs
 
     @property
     def ledger(self) -> RequestLedger:

@@ -23,6 +23,8 @@ from taoloop.runtime.after.retention import RetentionTask
 from taoloop.runtime.notifications.notice import inbox_link
 from taoloop.runtime.notifications.notifier import NotificationTask
 from taoloop.runtime.observation.telemetry import Telemetry
+from taoloop.serve.gateway.a2a.push_configs import PushConfigs
+from taoloop.serve.gateway.a2a.push_delivery import PushDelivery
 from taoloop.serve.gateway.app import Gateway, error_response
 from taoloop.serve.gateway.auth.panel_access import (
     PANEL_PATH,
@@ -118,6 +120,7 @@ class GatewayServer:
             metrics=metrics,
             ledger=ledger,
             conversations=conversations,
+            push_configs=PushConfigs(requests, quotas.clock),
             storage=StorageProbe(journal),
             telemetry=telemetry,
             managed_keys=managed_keys,
@@ -163,7 +166,11 @@ class GatewayServer:
             link_to=self._inbox_link,
         )
         watching = asyncio.gather(
-            self._watch_files(), resumer.poll(self._poll_interval_s), retention.repeat(), notifications.repeat()
+            self._watch_files(),
+            resumer.poll(self._poll_interval_s),
+            retention.repeat(),
+            notifications.repeat(),
+            PushDelivery(lambda: self.gateway.snapshot).repeat(self._poll_interval_s),
         )
         try:
             try:

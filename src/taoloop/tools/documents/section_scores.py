@@ -8,7 +8,8 @@ A word as the query has it is a term of its own beside its stem, as rare as that
 in the query: so all that plain BM25 knows of a text is in the sum. Words of any question may be rare in a technical
 text ("why"), but say little, so none weighs more than a word that half of the sections have; where they are names
 ("with", "for", "is"), they are frequent and keep their weight.
-A section in Chinese ranks behind its like in English for a query without Chinese: who asks so wants to read that.
+A section in Chinese ranks behind its like in English for a query without Chinese, and one in English behind its like in
+Chinese for a query with Chinese: who asks so wants to read that.
 """
 
 from __future__ import annotations
@@ -31,7 +32,8 @@ from taoloop.tools.documents.index import TITLE_WEIGHT, IndexedPassage, IndexTot
 _SATURATION = 3.5  # k1: high, because an occurrence may be in the passage, the section and the titles at once
 _LENGTH_SHARE = 0.5  # b: a long section often says more, and not only the same at greater length
 _OPENING_CHARS = 150  # of a section that count like its headings: about a sentence
-_FOREIGN_SHARE = 0.8  # of the score that a section in Chinese keeps for a query without Chinese
+_FOREIGN_SHARE = 0.8  # of the score that a section keeps that is not in the language of the query
+_CHINESE_SHARE = 0.25  # of the terms of a section in Chinese, the rest being code and names
 _COMMON_RARITY = math.log(2)  # of a word that half of the sections have: at most that of a word of any question
 _WRITTEN_WEIGHT = 0.4  # of a word as it is written in the query, beside its stem
 _PAIR_WEIGHT = 0.25
@@ -41,6 +43,8 @@ _LETTERS = lazy_pattern(rf"[^\W{CJK}_]+")
 # ASCII, dashes, quotation marks, and Chinese with its punctuation: no letters that need more than ASCII or normalizing
 _PLAIN = lazy_pattern(r"[\x00-\x7f\u2010-\u2027\u3000-\u3003\u3008-\u301b，：；！？（）\u4e00-\u9fff]*")
 _LETTERS_ONLY = bytes(code if code < 128 and chr(code).isalnum() else 32 for code in range(256))
+# all but the first bytes of U+3000 to U+D7FF in UTF-8, which are Chinese, Japanese and Korean but for some rare signs
+_NOT_CJK = bytes(code for code in range(256) if not 0xE3 <= code <= 0xED)
 _Term = TypeVar("_Term")
 
 
@@ -100,7 +104,7 @@ class _WordCounter:
             if may_fit and (forms := [form for form in _word_forms(word) if form[1] in self._wanted]):
                 self._rows[word] = [stem for _, stem in forms]
                 self._terms[word] = self._rows[word] + [_written(form) for form, _ in forms if form in self.stems]
-        cjk_terms = len(text.encode()) - len(text)  # a character of CJK has three bytes, and counts as two terms
+        cjk_terms = 2 * len(text.encode().translate(None, _NOT_CJK))  # each character, and its pair with the next one
         counts = _Counts(len(words) + cjk_terms, cjk_terms)
         stems, pairs, previous, last = counts.stems, counts.pairs, -1, ""
         for index in compress(range(len(words)), map(self._terms.__contains__, words)):
@@ -144,7 +148,8 @@ def score_sections(
         shared = {stem: TITLE_WEIGHT * number for stem, number in section.titles.items()}
         _add(shared, {stem: number / norm / 2 for stem, number in whole.stems.items()})
         together = _bm25(pair_weights, {pair: number / norm for pair, number in whole.pairs.items()})
-        share = _FOREIGN_SHARE if counter.is_latin and whole.cjk_terms > whole.terms / 2 else 1.0
+        is_foreign = (whole.cjk_terms > _CHINESE_SHARE * whole.terms) == counter.is_latin
+        share = _FOREIGN_SHARE if is_foreign else 1.0
         scores: dict[int, float] = {}
         for number, part in section.passages.items():
             norm = _length_norm(part.terms * totals.passages / totals.terms)

@@ -35,7 +35,7 @@ def call(running: Running, method: str, params: Any, **headers: str) -> Any:
         blocks = answer.decode().split("\n\n")
         return [json.loads(block.removeprefix("data: "))["result"] for block in blocks if block.startswith("data: ")]
     assert status == 200 or "error" in answer
-    return answer.get("result") or {"status": status, **answer["error"]}
+    return answer["result"] if "result" in answer else {"status": status, **answer["error"]}
 
 
 def said(text: str, message_id: str = "m1", **ids: str) -> dict[str, Any]:

@@ -11,6 +11,8 @@ from tests.serve.gateway.agui.clients import answer, interrupts, kinds, run_agui
 from tests.serve.gateway.clients import NOTE, SENT, send_note
 from tests.serve.gateway.conftest import Running, agent, config_of, gateway, upstream
 
+from taoloop import Policy
+from taoloop.core.policy import Rule
 from taoloop.serve.gateway.auth.keys import ApiKey, new_key
 
 EVE = {"name": "send_note", "args": {"to": "Eve", "text": "all"}}
@@ -53,7 +55,7 @@ def test_an_approval_is_an_interrupt_that_is_answered_once() -> None:
         assert run_agui(running, "r2", messages=TASK)[-1]["code"] == "open_interrupts"
         other = run_agui(running, "r2", threadId="t2", resume=[answer(interrupt, approved=True)])
         assert other[-1]["code"] == "unknown_interrupt"
-        for payload in ({"approved": "yes"}, {"approved": True, "editedArgs": {"to": "Eve"}}):
+        for payload in ({"approved": "yes"}, {"approved": True, "args": {"to": "Eve"}}):
             error = run_agui(running, "r2", resume=[answer(interrupt, **payload)])[-1]
             assert "resume[0].payload" in error["message"]
         assert SENT == []
@@ -70,6 +72,31 @@ def test_an_approval_is_an_interrupt_that_is_answered_once() -> None:
         other = run_agui(running, "r5", messages=TASK, resume=[answer(interrupt, approved=False)])
         assert other[-1]["code"] == "not_waiting"
         assert [note["to"] for note in SENT] == ["Ann"]
+
+
+def test_an_approval_may_have_other_arguments_that_fit_the_tool_and_the_rules() -> None:
+    policy = Policy(rules=(Rule(verdict="deny", tool="send_note", args={"to": "Eve"}),))
+    with upstream(replies) as server:
+        config = config_of(agent(server, tools=[send_note], policy=policy), protocols=("agui",))
+        with gateway(config) as running:
+            [interrupt] = interrupts(run_agui(running, messages=TASK))
+            assert interrupt["responseSchema"]["properties"]["editedArgs"]["required"] == ["to", "text"]
+
+            def resume(run_id: str, **edited: Any) -> Any:
+                entries = [answer(interrupt, approved=True, editedArgs=edited)]
+                return run_agui(running, run_id, messages=TASK, resume=entries)
+
+            assert "resume[0].payload.editedArgs" in resume("r2", to="Bob")[-1]["message"]  # `text` is missing
+            assert "denies" in resume("r3", to="Eve", text="hello")[-1]["message"]
+            assert SENT == []
+            assert text_of(resume("r4", to="Bob", text="hi")) == "Done."
+            assert SENT == [{"to": "Bob", "text": "hi"}]
+
+            assert kinds(resume("r5", to="Bob", text="hi"))[1] == "MESSAGES_SNAPSHOT"  # the same answer again
+            assert resume("r6", to="Ann", text="hi")[-1]["code"] == "not_waiting"
+            plain = run_agui(running, "r7", messages=TASK, resume=[answer(interrupt, approved=True)])
+            assert plain[-1]["code"] == "not_waiting"
+            assert len(SENT) == 1
 
 
 def test_every_interrupt_of_a_run_is_answered_together_and_a_refusal_has_its_reason() -> None:

@@ -57,7 +57,7 @@ def _card(context: RequestContext, served: ServedAgent) -> dict[str, Any]:
         "supportedInterfaces": [
             {"url": url, "protocolBinding": "JSONRPC", "protocolVersion": version} for version in ("1.0", "0.3")
         ],
-        "capabilities": {"streaming": True, "pushNotifications": False},
+        "capabilities": {"streaming": True, "pushNotifications": context.config.a2a_push is not None},
         "defaultInputModes": ["text/plain", "application/json", *(_IMAGES if can_see else ())],
         "defaultOutputModes": ["text/plain"],
         "skills": [{"id": served.name, "name": served.name, "description": description, "tags": ["agent"]}],

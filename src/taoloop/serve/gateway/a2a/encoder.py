@@ -5,11 +5,21 @@ from __future__ import annotations
 from typing import Any
 
 from taoloop.core.events import Event
+from taoloop.core.trace import Trace
 from taoloop.serve.gateway.a2a.wire import TaskState, Wire, error_response_body
 from taoloop.serve.gateway.chat_approval import asked_now, question_code
 from taoloop.serve.gateway.errors import ApiError
 from taoloop.serve.gateway.run_answer import sse
 from taoloop.serve.gateway.run_response import RunResponse
+
+CONTEXT = "context"
+"""The label of a run that names its context."""
+
+
+def context_of(trace: Trace) -> str:
+    """The context of a task; a run that came by another protocol is a context of its own."""
+    labels = {} if trace.started is None else trace.started.labels
+    return labels.get(CONTEXT, trace.run_id)
 
 
 def task_of(wire: Wire, response: RunResponse) -> dict[str, Any]:

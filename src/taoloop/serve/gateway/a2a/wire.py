@@ -18,7 +18,7 @@ from taoloop.serve.gateway.errors import ApiError, invalid, invalid_field, missi
 from taoloop.serve.gateway.request_schema import ApiModel, ChatMessage, FileData, ImageUrl, MessagePart
 
 Version = Literal["1.0", "0.3"]
-Operation = Literal["send", "stream", "get", "cancel", "subscribe"]
+Operation = Literal["send", "stream", "get", "cancel", "subscribe", "push_set", "push_get", "push_list", "push_delete"]
 TaskState = Literal["working", "completed", "failed", "canceled", "input-required"]
 
 METHODS: Mapping[str, tuple[Version, Operation]] = {
@@ -27,11 +27,19 @@ METHODS: Mapping[str, tuple[Version, Operation]] = {
     "GetTask": ("1.0", "get"),
     "CancelTask": ("1.0", "cancel"),
     "SubscribeToTask": ("1.0", "subscribe"),
+    "CreateTaskPushNotificationConfig": ("1.0", "push_set"),
+    "GetTaskPushNotificationConfig": ("1.0", "push_get"),
+    "ListTaskPushNotificationConfigs": ("1.0", "push_list"),
+    "DeleteTaskPushNotificationConfig": ("1.0", "push_delete"),
     "message/send": ("0.3", "send"),
     "message/stream": ("0.3", "stream"),
     "tasks/get": ("0.3", "get"),
     "tasks/cancel": ("0.3", "cancel"),
     "tasks/resubscribe": ("0.3", "subscribe"),
+    "tasks/pushNotificationConfig/set": ("0.3", "push_set"),
+    "tasks/pushNotificationConfig/get": ("0.3", "push_get"),
+    "tasks/pushNotificationConfig/list": ("0.3", "push_list"),
+    "tasks/pushNotificationConfig/delete": ("0.3", "push_delete"),
 }
 """The methods that are served, with their version and what they do."""
 
@@ -44,6 +52,7 @@ _ERROR_CODES = {
     "method_not_found": -32601,
     "run_not_found": -32001,
     "task_not_cancelable": -32002,
+    "push_not_supported": -32003,
     "unsupported_operation": -32004,
     "content_type_not_supported": -32005,
 }
@@ -90,6 +99,7 @@ class SendParams(A2aModel):
     """The parameters of a message that is sent."""
 
     message: A2aMessage
+    configuration: dict[str, Any] = Field(default_factory=dict)
 
 
 class TaskParams(A2aModel):
@@ -180,9 +190,9 @@ class Wire:
         update |= {"artifact": self._artifact(text), "append": append, "lastChunk": is_last}
         return self.result({"kind": "artifact-update", **update} if self._is_old else {"artifactUpdate": update})
 
-    def result(self, value: Mapping[str, Any]) -> dict[str, Any]:
+    def result(self, value: object) -> dict[str, Any]:
         """A response of JSON-RPC."""
-        return {"jsonrpc": "2.0", "id": self.request_id, "result": dict(value)}
+        return {"jsonrpc": "2.0", "id": self.request_id, "result": value}
 
     def _kind(self, name: str) -> dict[str, str]:
         return {"kind": name} if self._is_old else {}

@@ -1,7 +1,8 @@
 """Approvals and questions of a waiting run as interrupts of AG-UI, and the answers that resume it.
 
 An interrupt names its run and its call, with the code of exactly this question: an answer reaches what its person saw,
-and nothing that waits by now instead. The same answer may be sent again; another one counts for nothing.
+and nothing that waits by now instead. The same answer may be sent again; another one counts for nothing. An approval
+may have other arguments (`editedArgs`), checked as those of every person who edits a call.
 """
 
 from __future__ import annotations
@@ -13,12 +14,13 @@ from dataclasses import dataclass
 from datetime import UTC, datetime
 from typing import Any
 
+from taoloop.core.decision import call_digest
 from taoloop.core.events import ApprovalGiven, ApprovalRefused
 from taoloop.core.trace import Trace
 from taoloop.core.views.steps import CallView
 from taoloop.errors import ApprovalStale, InvalidArguments, NotWaiting, RunNotFound
 from taoloop.journals.base import Journal
-from taoloop.runtime.approvals.inbox import PendingApproval, pending_approvals
+from taoloop.runtime.approvals.inbox import PendingApproval, pending_approvals, validate_edited_args
 from taoloop.runtime.approvals.request import ApprovalAnswer, ApprovalRequest
 from taoloop.runtime.approvals.user_questions import checked_answer, question_warnings
 from taoloop.serve.gateway.agui.run_input import ResumeEntry
@@ -33,7 +35,8 @@ OPERATOR_REASON = "taoloop:operator"
 _RUN = r"\d{8}-\d{6}-[0-9a-f]{8}"
 _ID = re.compile(rf"int_(?P<outer>{_RUN})_(?P<inner>{_RUN}[\w.-]*)_(?P<call>call_\d+)_(?P<code>[0-9a-f]{{16}})")
 _OPERATOR_ID = re.compile(rf"int_(?P<outer>{_RUN})_operator")
-_APPROVAL_FIELDS = ("approved", "note")
+_EDITED = "editedArgs"
+_APPROVAL_FIELDS = ("approved", "note", _EDITED)
 _APPROVAL_SCHEMA: Mapping[str, Any] = {
     "type": "object",
     "properties": {"approved": {"type": "boolean"}, "note": {"type": "string"}},
@@ -126,13 +129,16 @@ async def store_answers(journal: Journal, answers: InterruptAnswers) -> None:
     """Store the answers; the run can be resumed then.
 
     Raises:
-        ApiError: somebody else answered one of the questions meanwhile, or its time is over.
+        ApiError: somebody else answered one of the questions meanwhile, its time is over, or a rule of the operator
+            denies the edited arguments. The answers before it are stored; they may be sent again with the others.
     """
     try:
         for approval, answer in answers.answers:
             await answer_all(journal, [approval], answer)
     except (NotWaiting, ApprovalStale) as error:
         raise ApiError(status=409, message=error.message, code=error.code, param="resume") from None
+    except InvalidArguments as error:
+        raise invalid(f"{error.message} {error.hint or ''}".rstrip(), "resume", error.code) from None
 
 
 def interrupt_id(run_id: str, approval: PendingApproval) -> str:
@@ -143,7 +149,7 @@ def interrupt_id(run_id: str, approval: PendingApproval) -> str:
 
 def _interrupt(run_id: str, approval: PendingApproval, language: str) -> dict[str, Any]:
     request, question = approval.request, approval.request.question
-    schema = _APPROVAL_SCHEMA if question is None else question.fields or {"type": "object", "properties": {}}
+    schema = _approval_schema(request) if question is None else question.fields or {"type": "object", "properties": {}}
     details: dict[str, Any] = {"run_id": request.run_id, "call_id": request.call_id, "tool": request.tool}
     details |= {"arguments": dict(request.args), "digest": request.digest}
     if question is None:
@@ -164,6 +170,17 @@ def _interrupt(run_id: str, approval: PendingApproval, language: str) -> dict[st
     return interrupt
 
 
+def _approval_schema(request: ApprovalRequest) -> Mapping[str, Any]:
+    """The form of an answer to a call: yes or no, and for a known tool other arguments as its schema takes them."""
+    if request.card is None:
+        return _APPROVAL_SCHEMA
+    edited = dict(request.card.input_schema)
+    definitions: dict[str, Any] = {
+        name: edited.pop(name) for name in ("$defs", "definitions") if name in edited
+    }  # refer to the root
+    return {**_APPROVAL_SCHEMA, "properties": {**_APPROVAL_SCHEMA["properties"], _EDITED: edited}, **definitions}
+
+
 def _answer(request: ApprovalRequest, entry: ResumeEntry, param: str, *, owner: str, note: str) -> ApprovalAnswer:
     by, authenticated = owner or "client", "gateway_key" if owner else ""
     if entry.status == "cancelled":
@@ -181,12 +198,33 @@ def _answer(request: ApprovalRequest, entry: ResumeEntry, param: str, *, owner: 
     approved, reason = payload.get("approved"), payload.get("note", "")
     unknown = [name for name in payload if name not in _APPROVAL_FIELDS]
     if not isinstance(approved, bool) or not isinstance(reason, str) or unknown:
-        what = f" It has {unknown[0]!r}, and nothing but these can be changed." if unknown else ""
-        message = f"`{param}.payload` must have `approved`, true or false, and may have `note`, a text.{what}"
+        what = f" It has {unknown[0]!r}, and nothing but these can be sent." if unknown else ""
+        message = (
+            f"`{param}.payload` must have `approved`, true or false, and may have `note`, a text, and `{_EDITED}`, "
+            f"the arguments to call the tool with.{what}"
+        )
         raise invalid(message, f"{param}.payload")
-    return ApprovalAnswer(
-        approved=approved, by=by, note=reason or ("" if approved else note), authenticated=authenticated
-    )
+    args = _edited_args(request, payload.get(_EDITED), f"{param}.payload.{_EDITED}") if approved else None
+    note = reason or ("" if approved else note)
+    return ApprovalAnswer(approved=approved, by=by, note=note, args=args, authenticated=authenticated)
+
+
+def _edited_args(request: ApprovalRequest, edited: object, param: str) -> Mapping[str, Any] | None:
+    """The arguments that replace those of a call, before anything is stored; None: it keeps its own.
+
+    Raises:
+        ApiError: they do not fit the tool.
+    """
+    if edited is None:
+        return None
+    if not isinstance(edited, Mapping) or request.card is None:
+        raise invalid(f"`{param}` must be an object with all arguments of the call.", param)
+    try:
+        return validate_edited_args(request.card, edited, request.language, tools=request.tools)
+    except InvalidArguments as error:
+        raise invalid(
+            f"`{param}` does not fit: {error.message} {error.hint or ''}".rstrip(), param, error.code
+        ) from None
 
 
 async def _require_replay(journal: Journal, entry: ResumeEntry, param: str) -> None:
@@ -195,7 +233,7 @@ async def _require_replay(journal: Journal, entry: ResumeEntry, param: str) -> N
     if match is not None and f"{match['inner']}.".startswith(f"{match['outer']}."):
         with suppress(RunNotFound):
             trace = Trace(match["inner"], await journal.load(match["inner"]))
-            if (call := trace.calls.get(match["call"])) is not None and _is_answered(call, entry):
+            if (call := trace.calls.get(match["call"])) is not None and _is_answered(trace, call, entry):
                 return
     raise ApiError(
         status=409,
@@ -205,10 +243,22 @@ async def _require_replay(journal: Journal, entry: ResumeEntry, param: str) -> N
     )
 
 
-def _is_answered(call: CallView, entry: ResumeEntry) -> bool:
+def _is_answered(trace: Trace, call: CallView, entry: ResumeEntry) -> bool:
     """Whether a call was answered as the entry answers it."""
     payload = entry.payload if isinstance(entry.payload, Mapping) else {}
     if entry.status == "cancelled" or payload.get("approved") is False:
         return isinstance(call.approval, ApprovalRefused)
-    has_form = "approved" not in payload
-    return isinstance(call.approval, ApprovalGiven) and (not has_form or call.approval.args == payload)
+    if not isinstance(call.approval, ApprovalGiven):
+        return False
+    if "approved" not in payload:  # a form of a question
+        return call.approval.args == payload
+    if (edited := payload.get(_EDITED)) is None:
+        return call.approval.args is None
+    tool, card = call.requested.tool, trace.card(call.requested.tool)
+    if card is None or not isinstance(edited, Mapping):
+        return False
+    try:
+        args = validate_edited_args(card, edited, trace.agent.language)
+    except InvalidArguments:
+        return False
+    return call_digest(tool, args) == call_digest(tool, call.args)

@@ -95,20 +95,16 @@ class ServerEntry(ServerLimits):
     """The port to listen on; 0 takes a free one."""
 
     allow_origins: tuple[Annotated[str, checked(_origin)], ...] = ()
-    """The origins of web pages that may call the server from a browser (CORS), such as `https://chat.example`; `"*"`
-    is every page of every site. Without any, no page may."""
+    """Origins of web pages that may call from a browser (CORS), such as `https://chat.example`; `"*"`: every page."""
 
     allow_hosts: tuple[Annotated[str, checked(_allowed_host)], ...] = ()
-    """The host names by which clients reach a server without keys, besides `localhost` and the loopback addresses, such
-    as `chat.example` or `chat.example:8443`. With keys every name is served."""
+    """Host names by which clients reach a server without keys, besides those of this machine (`chat.example:8443`)."""
 
     image_urls: EgressRules | None = None
-    """Where the server may fetch images from that clients name by their URL: egress rules, such as
-    `{allow: [images.example.com], only_allowed: true}`. Without them clients send the images themselves."""
+    """Egress rules for images that clients name by URL (`{allow: [images.example.com], only_allowed: true}`)."""
 
     public_url: Annotated[str, checked(_public_url)] = ""
-    """The address of the server for browsers, such as `https://agents.example`: people who log in to an API come back
-    to it, at `/oauth/callback`. Without it only browsers on this machine can log in."""
+    """The address of the server for browsers, to which logins come back, at `/oauth/callback`; empty: this machine."""
 
     recover: bool = True
     """Whether runs whose process died are resumed at the start; false: only of agents with `recover_on_start`."""
@@ -118,6 +114,9 @@ class ServerEntry(ServerLimits):
 
     protocols: tuple[GatewayProtocol, ...] = ()
     """Protocols to serve beside OpenAI's APIs: `agui` (AG-UI), `messages` (Anthropic's Messages API) and `a2a`."""
+
+    a2a_push: EgressRules | None = None
+    """Where states of A2A tasks may be pushed to, at the request of clients; `{}`: any public address."""
 
     db: Path | str | None = None
     """The file in which all runs are kept, beside this one, or `postgresql://…`; without it, the user's own."""
@@ -410,6 +409,7 @@ class _ConfigReader:
             allow_origins=tuple(dict.fromkeys(server.allow_origins)),
             allow_hosts=tuple(dict.fromkeys(server.allow_hosts)),
             protocols=tuple(dict.fromkeys(server.protocols)),
+            a2a_push=server.a2a_push,
             any_model=default is not None,
             files={**files_of(agents.values()), **_access_files(auth, tls)},
         )

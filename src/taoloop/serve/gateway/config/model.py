@@ -199,6 +199,9 @@ class GatewayConfig:
     protocols: tuple[GatewayProtocol, ...] = ()
     """The protocols that are served beside OpenAI's APIs; empty: none."""
 
+    a2a_push: EgressRules | None = None
+    """Where the states of A2A tasks may be pushed to, at the request of clients; None: nowhere."""
+
     any_model: bool = False
     """Whether the first agent answers requests whose `model` is not the name of an agent, as for an `ai-agent` file."""
 

@@ -54,7 +54,16 @@ CREATE TABLE conversation (
 CREATE INDEX conversation_at ON conversation (at);
 """
 
-_FORMATS = (_KEY_TABLES, _REQUEST_TABLE, _CONVERSATION_TABLE)
+_PUSH_TABLE = """
+CREATE TABLE a2a_push (
+  owner TEXT, agent TEXT NOT NULL, run_id TEXT, id TEXT, settings TEXT NOT NULL, seq INTEGER NOT NULL,
+  attempts INTEGER NOT NULL, due REAL, at REAL NOT NULL, PRIMARY KEY (owner, run_id, id)
+) WITHOUT ROWID;
+CREATE INDEX a2a_push_due ON a2a_push (due);
+CREATE INDEX a2a_push_run ON a2a_push (run_id);
+"""
+
+_FORMATS = (_KEY_TABLES, _REQUEST_TABLE, _CONVERSATION_TABLE, _PUSH_TABLE)
 """What each version of the format adds to the one before it."""
 
 

@@ -1,0 +1,1 @@
+"""Runs that workers drive: submitted to an engine, advanced by any worker, handed over between them."""
