@@ -273,8 +273,9 @@ def test_a_call_of_a_run_inside_is_listed_answered_and_goes_on_with_the_outer_ru
     inner = Agent(name="clerk", model=ScriptedModel([paying(5), "paid it"], strict=False), tools=[pay])
     script = ScriptedModel([calls(("clerk", {"task": "pay ann"})), "all done"], strict=False)
     agent = Agent(model=script, tools=[inner.as_tool(purpose="Pays.")], journal=journal)
-    waiting = agent.run_sync("go")
+    waiting = agent.run_sync("go", user="ann")
     [one] = asyncio.run(pending_approvals(journal))
+    assert one.user == "ann"
     assert (one.request.run_id, one.request.call_id, one.outer) == (f"{waiting.run_id}.1", "call_1", waiting.run_id)
     asyncio.run(answer_approval(journal, one.request.run_id, "call_1", YES))
     done = agent.resume_sync(waiting.run_id)

@@ -110,6 +110,9 @@ class PendingApproval:
     outer: str
     """The id of the run to resume: the outermost one around the run that asks, or that run itself."""
 
+    user: str = ""
+    """The person for whom the run is (`user=` of `Agent.run`); empty: whoever uses this machine."""
+
 
 async def answer_approval(
     journal: Journal,
@@ -279,7 +282,7 @@ async def pending_approvals(
     for stuck in await stuck_excerpts(journal) if in_doubt else ():
         if is_within(stuck.run_id, run_id):
             requests = stuck_requests(stuck)
-            approvals += [PendingApproval(request=one, task=shown_task(stuck), outer=stuck.run_id) for one in requests]
+            approvals += [_pending(one, stuck, stuck.run_id) for one in requests]
     for row in await rows_with_status(journal, ("waiting",), run_id=run_id):
         try:
             trace = await read_excerpt(journal, row.run_id)
@@ -292,8 +295,12 @@ async def pending_approvals(
         if trace.paused is not None:
             requests = [approval_request(trace, call) for call in unanswered_calls(trace)]
             requests += doubt_requests(trace) if in_doubt else []
-            approvals += [PendingApproval(request=request, task=shown_task(trace), outer=outer) for request in requests]
+            approvals += [_pending(request, trace, outer) for request in requests]
     return approvals
+
+
+def _pending(request: ApprovalRequest, trace: Trace, outer: str) -> PendingApproval:
+    return PendingApproval(request=request, task=shown_task(trace), outer=outer, user=trace.user)
 
 
 class WaitingQuestions:
