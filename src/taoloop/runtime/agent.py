@@ -494,12 +494,17 @@ class Agent(AgentSettings[Deps, Output]):
         stopped, and can be resumed. Other processes attach to it with `attach`, if they use the same journal.
 
         Raises:
-            ConfigError: no asyncio event loop is running. What is wrong with the agent, `RunHandle.result` raises.
+            ConfigError: no event loop runs, or a session gives the id. A wrong agent, `RunHandle.result` reports.
         """
         from taoloop.runtime.live.run_handle import RunHandle  # noqa: PLC0415  # loads the runtime
 
         require_asyncio()
-        run_id = options["run_id"] = self._known_run_id(options)
+        if options.get("session"):
+            raise ConfigError(
+                "A run of a session has no id before it begins, so it has no handle.",
+                hint="Read its `stream`, or await `run`.",
+            )
+        run_id = options["run_id"] = options.get("run_id") or new_run_id(self.clock.now())
         running = asyncio.get_running_loop().create_task(self.run(task, deps=deps, **options))
         return RunHandle(run_id, self._bound_agent.open_journal, self._bound_agent.result_of, running)
 
@@ -514,19 +519,6 @@ class Agent(AgentSettings[Deps, Output]):
         handle = RunHandle[Output](run_id, self._bound_agent.open_journal, self._bound_agent.result_of)
         await handle.status()
         return handle
-
-    def _known_run_id(self, options: RunOptions) -> str:
-        """The id of a run whose caller is told it before the run begins.
-
-        Raises:
-            ConfigError: a session gives the run its id.
-        """
-        if options.get("session"):
-            raise ConfigError(
-                "A run of a session has no id before it begins, so it has no handle.",
-                hint="Read its `stream`, or await `run`.",
-            )
-        return options.get("run_id") or new_run_id(self.clock.now())
 
     # What the agent is made of
 
