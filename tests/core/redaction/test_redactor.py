@@ -213,7 +213,7 @@ def test_our_own_sources_and_pages_stay() -> None:
         for line in path.read_text(encoding="utf-8").splitlines():
             if PLAIN.text(line) != line:
                 changed.append(f"{path.name}: {line.strip()}")  # noqa: PERF401  # plainer so
-    assert len(changed) <= 10, "\n".join(changed)  # docs show a few keys on purpose
+    assert len(changed) <= 12, "\n".join(changed)  # docs show a few keys on purpose
 
 
 def test_a_known_value_is_found_in_every_form() -> None:
