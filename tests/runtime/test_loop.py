@@ -93,8 +93,8 @@ def test_the_loop_is_built_on_no_agent_framework() -> None:
                 imported |= {alias.name.partition(".")[0] for alias in node.names}
             elif isinstance(node, ast.ImportFrom) and node.module and not node.level:
                 imported.add(node.module.partition(".")[0])
-    validators, exporters = {"pydantic", "pydantic_core", "typing_extensions"}, {"opentelemetry"}
-    assert imported - sys.stdlib_module_names - {"taoloop"} <= validators | exporters
+    validators, others = {"pydantic", "pydantic_core", "typing_extensions"}, {"opentelemetry", "temporalio"}
+    assert imported - sys.stdlib_module_names - {"taoloop"} <= validators | others
 
 
 def test_scripted_runs_need_no_network_and_no_key(tmp_path: Path) -> None:

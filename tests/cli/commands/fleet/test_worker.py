@@ -47,7 +47,6 @@ def test_a_run_is_cancelled_and_handed_over_again(tao: Shell) -> None:
     [
         (("submit", "Hi.", "--engine", "redis"), "names no engine"),
         (("submit", "Hi.", "--engine", "postgres"), "needs a PostgreSQL journal"),
-        (("worker", "--engine", "temporal://127.0.0.1:7233/default"), "needs the extra"),
         (("worker", "--engine", "temporal://"), "names no engine"),
         (("submit",), "Give a TASK"),
         (("worker", "--agents", "json"), "has no agents"),
@@ -57,3 +56,8 @@ def test_what_cannot_work_is_refused_and_nothing_is_stored(tao: Shell, args: tup
     assert text in tao(*args, code=2).err
     database = tao.folder / "runs.db"
     assert not database.exists() or b"run_started" not in database.read_bytes()
+
+
+def test_a_temporal_that_is_not_there_is_named(tao: Shell) -> None:
+    error = tao("worker", "--engine", "temporal://127.0.0.1:1/default", code=11).err
+    assert "Temporal cannot be reached at 127.0.0.1:1" in error

@@ -178,11 +178,13 @@ def test_a_file_of_the_first_version_gets_what_came_later(tmp_path: Path) -> Non
     database = GatewayDatabase(tmp_path / "x.db")
     database.rows("DROP TABLE request")
     database.rows("DROP TABLE conversation")
+    database.rows("DROP TABLE a2a_push")
     database.rows("PRAGMA user_version = 1")
     database.close()
     database = GatewayDatabase(tmp_path / "x.db")
     assert database.rows("SELECT count(*) FROM request") == [(0,)]
     assert database.rows("SELECT count(*) FROM conversation") == [(0,)]
+    assert database.rows("SELECT count(*) FROM a2a_push") == [(0,)]
     database.close()
 
 
