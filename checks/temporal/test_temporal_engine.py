@@ -41,7 +41,7 @@ def test_the_history_of_a_run_that_waited_and_was_left_is_small_and_says_nothing
 
 
 def test_a_long_history_is_begun_anew_and_no_wake_is_lost(address: str) -> None:
-    waits = 25
+    waits = 40  # six events at least for each, and more than the 200 of one history in all
 
     async def scene() -> None:
         advance = CountingAdvance(*[Advanced(WAITING)] * waits)
