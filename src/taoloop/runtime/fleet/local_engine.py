@@ -13,8 +13,9 @@ from typing import Self
 
 from taoloop.core.agent_spec import DEFAULT_QUEUE
 from taoloop.errors import TaoError
-from taoloop.runtime.fleet.engine import RUNNING, Advance, Advanced
+from taoloop.runtime.fleet.engine import Advance
 from taoloop.runtime.fleet.local_queue import LocalQueue, QueueCount, RunClaim
+from taoloop.runtime.fleet.turn_tasks import DeferredRuns, advance_run, wait_for_turns
 
 DEFAULT_LEASE_S = 10.0
 """How long a worker that says nothing keeps its runs. One that is gone loses them within `_LOOK_S`."""
@@ -24,9 +25,6 @@ _POLL_S = 0.05
 
 _LOOK_S = 1.0
 """How often it looks for workers that are gone, and for runs whose time has come."""
-
-_PASS_S, _PASS_MOST_S = 2.0, 60.0
-"""How long a worker leaves a run to others that it could not drive; doubled each time, up to the second."""
 
 _LOG = logging.getLogger("taoloop.fleet")
 
@@ -59,7 +57,7 @@ class LocalEngine:
         self._queue = LocalQueue(path)
         self._queues, self._concurrency, self._lease_s = tuple(queues), concurrency, lease_s
         self._turns: dict[str, _Work] = {}
-        self._passed_over: dict[str, tuple[float, float]] = {}  # by run: until when (monotonic), and for how long
+        self._deferred = DeferredRuns()
         self._changed = asyncio.Event()
 
     async def __aenter__(self) -> Self:
@@ -85,7 +83,7 @@ class LocalEngine:
     async def wake(self, run_id: str) -> None:
         """As `Engine.wake`."""
         await asyncio.to_thread(self._queue.wake, run_id, time.time())
-        self._passed_over.pop(run_id, None)
+        self._deferred.resume(run_id)
         self._changed.set()
 
     async def cancel(self, run_id: str) -> None:
@@ -109,7 +107,7 @@ class LocalEngine:
                 await self._wait_for_change(version)
         finally:
             try:
-                await self._settle()
+                await wait_for_turns(lambda: [turn.task for turn in self._turns.values()])
             finally:
                 beating.cancel()
                 await asyncio.gather(beating, return_exceptions=True)
@@ -120,7 +118,7 @@ class LocalEngine:
             return
         # a claim that is made while this is cancelled ends with its lease
         claims = await asyncio.to_thread(
-            self._queue.claim, self._queues, free, time.time(), self._lease_s, self._passed()
+            self._queue.claim, self._queues, free, time.time(), self._lease_s, self._excluded()
         )
         ends = time.monotonic() + self._lease_s
         for claim in claims:
@@ -130,17 +128,7 @@ class LocalEngine:
     async def _advance(self, claim: RunClaim, advance: Advance) -> None:
         run_id = claim.run_id
         try:
-            try:
-                advanced = await advance(run_id)
-            except asyncio.CancelledError:
-                advanced = Advanced(RUNNING)
-            except Exception:  # noqa: BLE001  # whatever it is: the other runs go on
-                _LOG.exception("run %s: the turn failed", run_id)
-                advanced = Advanced(RUNNING)
-            if advanced.status == RUNNING:
-                self._pass_over(run_id)
-            else:
-                self._passed_over.pop(run_id, None)
+            advanced = await advance_run(advance, run_id, self._deferred)
             try:
                 await asyncio.to_thread(self._queue.end, claim, advanced, time.time())
             except TaoError as error:
@@ -149,17 +137,9 @@ class LocalEngine:
             del self._turns[run_id]
             self._changed.set()
 
-    def _pass_over(self, run_id: str) -> None:
-        _, pause_s = self._passed_over.get(run_id, (0.0, _PASS_S / 2))
-        pause_s = min(2 * pause_s, _PASS_MOST_S)
-        self._passed_over[run_id] = time.monotonic() + pause_s, pause_s
-
-    def _passed(self) -> list[str]:
-        """The runs that this worker claims not now: it has left them to others, or has yet to let go of them."""
-        now = time.monotonic()
-        for run_id in [run_id for run_id, (until, _) in self._passed_over.items() if until + _PASS_MOST_S < now]:
-            del self._passed_over[run_id]
-        return [*self._turns, *(run_id for run_id, (until, _) in self._passed_over.items() if until > now)]
+    def _excluded(self) -> list[str]:
+        """The runs that this worker does not claim now: it drives them, or has left them to others."""
+        return [*self._turns, *self._deferred.run_ids()]
 
     async def _beat(self) -> None:
         """Lengthen the leases of the turns under way; those that are over are cancelled."""
@@ -198,7 +178,7 @@ class LocalEngine:
         """Wait until the file has changed, something of this process has, or a second has passed."""
         due = None
         if len(self._turns) < self._concurrency:
-            due = await asyncio.to_thread(self._queue.next_at, self._queues, self._passed())
+            due = await asyncio.to_thread(self._queue.next_at, self._queues, self._excluded())
         wait_s = _LOOK_S if due is None else min(_LOOK_S, max(0.0, due - time.time()))
         ends = time.monotonic() + wait_s
         while not self._changed.is_set() and self._queue.version() == version:
@@ -208,16 +188,3 @@ class LocalEngine:
             with suppress(TimeoutError):
                 async with asyncio.timeout(min(_POLL_S, left_s)):
                     await self._changed.wait()
-
-    async def _settle(self) -> None:
-        """Wait for the turns under way; a cancellation meanwhile cancels them, and is raised once they have ended."""
-        cancelled: asyncio.CancelledError | None = None
-        while tasks := [turn.task for turn in self._turns.values()]:
-            try:
-                await asyncio.wait(tasks)
-            except asyncio.CancelledError as error:
-                cancelled = error
-                for task in tasks:
-                    task.cancel()
-        if cancelled is not None:
-            raise cancelled

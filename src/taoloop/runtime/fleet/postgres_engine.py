@@ -30,6 +30,7 @@ from taoloop.errors import JournalLocked, JournalUnreachable, TaoError
 from taoloop.runtime.fleet.engine import RUNNING, Advance, Advanced
 from taoloop.runtime.fleet.local_engine import DEFAULT_LEASE_S
 from taoloop.runtime.fleet.postgres_queue import CHECK, PostgresQueue, RowClaim
+from taoloop.runtime.fleet.turn_tasks import DeferredRuns, advance_run, wait_for_turns
 
 _BEATS = 3
 """How often a lease is renewed in its length."""
@@ -39,9 +40,6 @@ _TOLD_LOOK_S, _LOOK_S = 5.0, 1.0
 
 _BUSY_LOOK_S = 0.02
 """When a worker looks again for what was due and locked by another one at this moment."""
-
-_PASS_S, _PASS_MOST_S = 2.0, 60.0
-"""How long a worker leaves a run to others that it could not drive; doubled each time, up to the second."""
 
 _RETRY_S = 1.0
 """How long to wait before the next attempt to reach a server that went away."""
@@ -82,7 +80,7 @@ class PostgresEngine:
         self._queue = queue
         self._queues, self._concurrency, self._lease_s = tuple(queues), concurrency, lease_s
         self._turns: dict[str, _Work] = {}
-        self._passed_over: dict[str, tuple[float, float]] = {}  # by run: until when (monotonic), and for how long
+        self._deferred = DeferredRuns()
         self._changed = asyncio.Event()
         self._is_told = False  # whether notifications arrive
         self._has_tried = asyncio.Event()  # set once that is known
@@ -96,7 +94,7 @@ class PostgresEngine:
     async def wake(self, run_id: str) -> None:
         """As `Engine.wake`."""
         await self._queue.wake(run_id)
-        self._passed_over.pop(run_id, None)
+        self._deferred.resume(run_id)
         self._changed.set()
 
     async def cancel(self, run_id: str) -> None:
@@ -127,7 +125,7 @@ class PostgresEngine:
                         await self._changed.wait()
         finally:
             try:
-                await self._settle()
+                await wait_for_turns(lambda: [work.task for work in self._turns.values() if work.task is not None])
             finally:
                 for task in helpers:
                     task.cancel()
@@ -147,7 +145,7 @@ class PostgresEngine:
         if len(claims) == free or not self._is_told:  # it looks so often that it need not know when
             return longest_s
         async with asyncio.timeout(self._lease_s):
-            due_s = await self._queue.next_in(self._queues, self._passed())
+            due_s = await self._queue.next_in(self._queues, self._excluded())
         return longest_s if due_s is None else min(longest_s, max(_BUSY_LOOK_S, due_s))
 
     async def _claim_or_return(self, limit: int) -> list[RowClaim]:
@@ -155,7 +153,7 @@ class PostgresEngine:
 
         async def claim() -> list[RowClaim]:
             async with asyncio.timeout(self._lease_s):
-                return await self._queue.claim(self._queues, limit, self._lease_s, self._passed())
+                return await self._queue.claim(self._queues, limit, self._lease_s, self._excluded())
 
         claiming = asyncio.create_task(claim())
         try:
@@ -171,17 +169,7 @@ class PostgresEngine:
         try:
             if time.monotonic() >= work.lease_ends:  # this process stood still: the run may be another worker's
                 return
-            try:
-                advanced = await advance(run_id)
-            except asyncio.CancelledError:
-                advanced = Advanced(RUNNING)
-            except Exception:  # noqa: BLE001  # whatever it is: the other runs go on
-                _LOG.exception("run %s: the turn failed", run_id)
-                advanced = Advanced(RUNNING)
-            if advanced.status == RUNNING:
-                self._pass_over(run_id)
-            else:
-                self._passed_over.pop(run_id, None)
+            advanced = await advance_run(advance, run_id, self._deferred)
             try:
                 await self._queue.end(work.claim, advanced)
             except TaoError as error:
@@ -190,17 +178,9 @@ class PostgresEngine:
             del self._turns[run_id]
             self._changed.set()
 
-    def _pass_over(self, run_id: str) -> None:
-        _, pause_s = self._passed_over.get(run_id, (0.0, _PASS_S / 2))
-        pause_s = min(2 * pause_s, _PASS_MOST_S)
-        self._passed_over[run_id] = time.monotonic() + pause_s, pause_s
-
-    def _passed(self) -> list[str]:
-        """The runs that this worker claims not now: it has left them to others, or has yet to let go of them."""
-        now = time.monotonic()
-        for run_id in [run_id for run_id, (until, _) in self._passed_over.items() if until + _PASS_MOST_S < now]:
-            del self._passed_over[run_id]
-        return [*self._turns, *(run_id for run_id, (until, _) in self._passed_over.items() if until > now)]
+    def _excluded(self) -> list[str]:
+        """The runs that this worker does not claim now: it drives them, or has left them to others."""
+        return [*self._turns, *self._deferred.run_ids()]
 
     async def _beat(self) -> None:
         """Renew the leases of the turns under way; those whose claims are lost, or whose leases are over, are ended."""
@@ -267,16 +247,3 @@ class PostgresEngine:
             self._must_check = True
         if payload == CHECK or payload in self._queues:
             self._changed.set()
-
-    async def _settle(self) -> None:
-        """Wait for the turns under way; a cancellation meanwhile cancels them, and is raised once they have ended."""
-        cancelled: asyncio.CancelledError | None = None
-        while tasks := [work.task for work in self._turns.values() if work.task is not None]:
-            try:
-                await asyncio.wait(tasks)
-            except asyncio.CancelledError as error:
-                cancelled = error
-                for task in tasks:
-                    task.cancel()
-        if cancelled is not None:
-            raise cancelled
