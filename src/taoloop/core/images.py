@@ -16,6 +16,7 @@ from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass
 from typing import Any, cast
 
+from taoloop.core.attachments.labelled_schema import LabelledSchema
 from taoloop.core.text import lazy_pattern
 from taoloop.errors import ImageError
 
@@ -73,7 +74,7 @@ class ImageInfo:
         return max(1, min(_MAX_IMAGE_TOKENS, self.width * self.height // _PIXELS_OF_A_TOKEN))
 
 
-class Image:
+class Image(LabelledSchema):
     """An image: its bytes, and what the bytes say of it.
 
     A tool may return one, or a list of texts and images, or data with images in it. Two images of the same bytes and
@@ -88,6 +89,8 @@ class Image:
     """
 
     __slots__ = ("data", "info")  # no dataclass: as JSON it would be an object with bytes
+
+    schema_label = "an image"
 
     def __init__(self, data: bytes, *, alt: str = "") -> None:
         value: Any = data  # whatever a caller without types passes
@@ -110,22 +113,6 @@ class Image:
             size_bytes=len(self.data),
             alt=" ".join(alt.split())[:_ALT_CHARS],
         )
-
-    @classmethod
-    def __get_pydantic_core_schema__(cls, _source: Any, _handler: Any) -> Any:
-        """Lets types of results have images in them: in the result's text, a label stands in the place of each."""
-        from pydantic_core import core_schema  # noqa: PLC0415  # loaded where types are described
-
-        return core_schema.is_instance_schema(cls)
-
-    @classmethod
-    def __get_pydantic_json_schema__(cls, _schema: Any, handler: Any) -> dict[str, Any]:
-        """The label of an image as JSON Schema. As an argument it has none: models write no images."""
-        if handler.mode == "validation":
-            from pydantic.errors import PydanticInvalidForJsonSchema  # noqa: PLC0415  # as above
-
-            raise PydanticInvalidForJsonSchema("a model can give no Image; take a path, or the name of one")
-        return {"type": "string", "description": "an image"}
 
     @classmethod
     def from_base64(cls, text: str, *, alt: str = "") -> Image:

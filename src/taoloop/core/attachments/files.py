@@ -12,6 +12,7 @@ from collections.abc import Iterable
 from dataclasses import dataclass
 from typing import Any, Protocol, TypedDict, TypeGuard, cast
 
+from taoloop.core.attachments.labelled_schema import LabelledSchema
 from taoloop.core.attachments.media_types import PDF, is_text, media_type_of
 from taoloop.core.images import Image, ImageInfo
 from taoloop.core.text import lazy_pattern
@@ -76,7 +77,7 @@ class FileInfo:
         return self.size_bytes // _PDF_BYTES_OF_A_TOKEN + 1 if self.is_pdf else 0
 
 
-class File:
+class File(LabelledSchema):
     """A file: its bytes, its name, and what the bytes say of it.
 
     In a task it is a PDF or a text. A tool may return one of any type, alone, in a list with texts, or in data: a model
@@ -91,6 +92,8 @@ class File:
     """
 
     __slots__ = ("data", "info")  # no dataclass: as JSON it would be an object with bytes
+
+    schema_label = "a file"
 
     def __init__(self, data: bytes, *, name: str = "") -> None:
         value: Any = data  # whatever a caller without types passes
@@ -107,22 +110,6 @@ class File:
             size_bytes=len(self.data),
             name=plain,
         )
-
-    @classmethod
-    def __get_pydantic_core_schema__(cls, _source: Any, _handler: Any) -> Any:
-        """Lets types of results have files in them: in the result's text, a label stands in the place of each."""
-        from pydantic_core import core_schema  # noqa: PLC0415  # loaded where types are described
-
-        return core_schema.is_instance_schema(cls)
-
-    @classmethod
-    def __get_pydantic_json_schema__(cls, _schema: Any, handler: Any) -> dict[str, Any]:
-        """The label of a file as JSON Schema. As an argument it has none: models write no files."""
-        if handler.mode == "validation":
-            from pydantic.errors import PydanticInvalidForJsonSchema  # noqa: PLC0415  # as above
-
-            raise PydanticInvalidForJsonSchema("a model can give no File; take a path, or the name of one")
-        return {"type": "string", "description": "a file"}
 
     @classmethod
     def from_base64(cls, text: str, *, name: str = "") -> File:
