@@ -85,13 +85,13 @@ class Fleet:
         await until(is_there, lambda: f"run {run_id} to be {' or '.join(expected)}")
         return await self.trace(run_id)
 
-    async def at(self, place: str) -> None:
-        """Wait until somebody has come to a place."""
+    async def at(self, checkpoint: str) -> None:
+        """Wait until somebody has come to a checkpoint."""
 
         async def is_there() -> bool:
-            return self.world.is_at(place)
+            return self.world.is_at(checkpoint)
 
-        await until(is_there, lambda: f"somebody at {place}")
+        await until(is_there, lambda: f"somebody at {checkpoint}")
 
 
 def _reopened(trace: Trace) -> int:
@@ -234,7 +234,7 @@ class EngineContract:
 
     async def test_a_worker_killed_in_a_tool_repeats_only_what_can_be_told_apart(self, fleet: Fleet) -> None:
         fleet.world.hold()
-        run_ids = {f"{name} {place}": "" for name in TOOLS for place in ("before", "after")}
+        run_ids = {f"{name} {checkpoint}": "" for name in TOOLS for checkpoint in ("before", "after")}
         for task in run_ids:
             run_ids[task] = await fleet.submit(task)
         worker = fleet.start()

@@ -1,9 +1,9 @@
 """The world of the engine contract: an agent whose every step can be held up, and a file that counts effects.
 
 A task is words: a tool to call (`pay_keyed`, `pay_probed`, `pay_plain` or `pay_asked`), and where to stop: `model` (in
-the model call), `before` (in the tool, its effect not done), `after` (in the tool, its effect done). Whoever comes to
-such a place writes a file `at-PLACE` and waits while the file `hold` is there. `poison` ends the process in the model
-call.
+the model call), `before` (in the tool, its effect not done), `after` (in the tool, its effect done). Whoever reaches
+such a checkpoint writes a file `at-CHECKPOINT` and waits while the file `hold` is there. `poison` ends the process in the
+model call.
 """
 
 from __future__ import annotations
@@ -30,20 +30,20 @@ class FleetWorld:
         self._hold, self._ledger, self._folder = folder / "hold", folder / "ledger", folder
 
     def hold(self) -> None:
-        """Have everybody wait at the places that their tasks name."""
+        """Have everybody wait at the checkpoints that their tasks name."""
         self._hold.touch()
 
     def release(self) -> None:
         """Let everybody go on."""
         self._hold.unlink(missing_ok=True)
 
-    def is_at(self, place: str) -> bool:
-        """Whether somebody has come to a place."""
-        return (self._folder / f"at-{place}").exists()
+    def is_at(self, checkpoint: str) -> bool:
+        """Whether somebody has come to a checkpoint."""
+        return (self._folder / f"at-{checkpoint}").exists()
 
-    def reach(self, place: str) -> None:
-        """Somebody is at this place."""
-        (self._folder / f"at-{place}").touch()
+    def reach(self, checkpoint: str) -> None:
+        """Somebody is at this checkpoint."""
+        (self._folder / f"at-{checkpoint}").touch()
 
     def effects(self, run_id: str) -> int:
         """How often the payment of a run was made."""
@@ -62,10 +62,10 @@ class FleetWorld:
         }
         return Agent(**defaults | settings)
 
-    async def _stop(self, place: str, task: str) -> None:
-        if place not in task.split():
+    async def _stop(self, checkpoint: str, task: str) -> None:
+        if checkpoint not in task.split():
             return
-        self.reach(place)
+        self.reach(checkpoint)
         while self._hold.exists():  # noqa: ASYNC110  # another process removes it
             await asyncio.sleep(0.01)
 

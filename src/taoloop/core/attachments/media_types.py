@@ -37,16 +37,16 @@ def media_type_of(data: bytes, name: str = "") -> str:
     Raises:
         FileError: the name has the ending of another kind of file; a JPEG named `.png` is an image either way.
     """
-    found = media_type_of_image(data) or _other_type(data)
+    detected = media_type_of_image(data) or _other_type(data)
     named = _OF_EXTENSION.get(name.rpartition(".")[2].lower()) if "." in name else None
     if named is None:
-        return found
-    if _family(named) != _family(found):
+        return detected
+    if _family(named) != _family(detected):
         raise FileError(
-            f"The file {name[:100]} is named as {named}, and its bytes are {found}.",
+            f"The file {name[:100]} is named as {named}, and its bytes are {detected}.",
             hint="Give the file that is meant, or name it after what it is.",
         )
-    return found if _family(found) == "image" else named
+    return detected if _family(detected) == "image" else named
 
 
 def _family(media_type: str) -> str:

@@ -148,10 +148,10 @@ def append_values(
         values.append(str(own_identity()))
     if kind.has_artifacts:
         artifacts = {ref: (form, body) for _, ref, form, body in append.artifacts if "/" in form}
-        others = [(ref, form, body) for _, ref, form, body in append.artifacts if "/" not in form]
-        others += [(ref, form, body) for ref, (form, body) in artifacts.items()]
-        values += [[ref for ref, _, _ in others], [form for _, form, _ in others]]
-        values.append([body.encode() for _, _, body in others])
+        artifact_rows = [(ref, form, body) for _, ref, form, body in append.artifacts if "/" not in form]
+        artifact_rows += [(ref, form, body) for ref, (form, body) in artifacts.items()]
+        values += [[ref for ref, _, _ in artifact_rows], [form for _, form, _ in artifact_rows]]
+        values.append([body.encode() for _, _, body in artifact_rows])
     return values
 
 

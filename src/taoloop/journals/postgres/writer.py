@@ -141,7 +141,7 @@ class AppendWriter:
     def _next(self) -> list[PendingAppend]:
         """The appends that may go together: of one statement, and of runs that have none on its way."""
         tickets: list[PendingAppend] = []
-        others: list[PendingAppend] = []
+        postponed: list[PendingAppend] = []
         passed: set[str] = set()
         while self._queue and len(tickets) < _MOST:
             ticket = self._queue.popleft()
@@ -149,11 +149,11 @@ class AppendWriter:
             is_other = bool(tickets) and ticket.kind != tickets[0].kind
             if run_id in self._busy or run_id in passed or is_other:
                 passed.add(run_id)
-                others.append(ticket)
+                postponed.append(ticket)
                 continue
             passed.add(run_id)
             tickets.append(ticket)
-        self._queue.extendleft(reversed(others))
+        self._queue.extendleft(reversed(postponed))
         self._busy |= {ticket.append.run_id for ticket in tickets}
         return tickets
 

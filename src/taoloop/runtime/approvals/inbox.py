@@ -282,7 +282,7 @@ async def pending_approvals(
     for stuck in await stuck_excerpts(journal) if in_doubt else ():
         if is_within(stuck.run_id, run_id):
             requests = stuck_requests(stuck)
-            approvals += [_pending(one, stuck, stuck.run_id) for one in requests]
+            approvals += [_pending(request, stuck, stuck.run_id) for request in requests]
     for row in await rows_with_status(journal, ("waiting",), run_id=run_id):
         try:
             trace = await read_excerpt(journal, row.run_id)

@@ -110,8 +110,8 @@ async def _read_parts(
     else:
         rest = await queries.read(run_id, after=first - 1, limit=_ALL)
     parts = [*await queries.read(run_id, limit=1), *await _read_changes(queries, run_id, first)]
-    if wanted := {*call_ids, *_calls_in(rest)} - _requested_in(rest):
-        parts += await queries.read(run_id, before=first, call_ids=wanted, limit=_ALL)
+    if missing_ids := {*call_ids, *_calls_in(rest)} - _requested_in(rest):
+        parts += await queries.read(run_id, before=first, call_ids=missing_ids, limit=_ALL)
     return [*sorted(parts, key=lambda event: event.seq), *rest]
 
 
@@ -152,10 +152,10 @@ async def _with_findings(
 ) -> Trace:
     """An excerpt together with what was found in the part of the run before it."""
     known = {event.seq for event in trace.events}
-    wanted = {*findings.call_ids, *call_ids} - trace.calls.keys()
+    missing_ids = {*findings.call_ids, *call_ids} - trace.calls.keys()
     events = [*trace.events, *findings.notes]
-    if wanted:
-        events += await queries.read(trace.run_id, call_ids=wanted, limit=_ALL)
+    if missing_ids:
+        events += await queries.read(trace.run_id, call_ids=missing_ids, limit=_ALL)
     added = {event.seq: event for event in events if event.seq not in known}
     return Trace.excerpt(trace.run_id, sorted([*trace.events, *added.values()], key=lambda event: event.seq))
 

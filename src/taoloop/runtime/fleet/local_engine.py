@@ -150,7 +150,7 @@ class LocalEngine:
                 continue
             now = time.monotonic()
             try:
-                kept = await asyncio.to_thread(
+                renewed = await asyncio.to_thread(
                     self._queue.renew, [turn.claim for turn in turns], time.time(), self._lease_s
                 )
             except TaoError as error:
@@ -161,7 +161,7 @@ class LocalEngine:
                 continue
             for turn in turns:
                 turn.lease_ends = now + self._lease_s
-                if turn.claim not in kept:
+                if turn.claim not in renewed:
                     turn.task.cancel()
 
     async def _check_claims(self) -> None:
@@ -169,9 +169,9 @@ class LocalEngine:
         turns = list(self._turns.values())
         if not turns:
             return
-        kept = await asyncio.to_thread(self._queue.standing, [turn.claim for turn in turns])
+        standing = await asyncio.to_thread(self._queue.standing, [turn.claim for turn in turns])
         for turn in turns:
-            if turn.claim not in kept and not turn.task.done():
+            if turn.claim not in standing and not turn.task.done():
                 turn.task.cancel()
 
     async def _wait_for_change(self, version: int) -> None:

@@ -201,17 +201,17 @@ class PostgresEngine:
 
     async def _renew(self, works: Iterable[_Work], ends: float) -> None:
         """Renew leases, until `ends` by the clock of this process; rows that are locked just now are tried again."""
-        left = list(works)
-        while left:
-            renewal = await self._queue.renew([work.claim for work in left], self._lease_s)
-            for work in left:
+        remaining = list(works)
+        while remaining:
+            renewal = await self._queue.renew([work.claim for work in remaining], self._lease_s)
+            for work in remaining:
                 if work.claim.run_id in renewal.renewed:
                     work.lease_ends = ends
                 elif work.claim.run_id in renewal.lost:
                     work.cancel()
             known = renewal.renewed | renewal.lost
-            left = [work for work in left if work.claim.run_id not in known]
-            if left:
+            remaining = [work for work in remaining if work.claim.run_id not in known]
+            if remaining:
                 await asyncio.sleep(_BUSY_LOOK_S)
 
     async def _check_claims(self) -> None:
