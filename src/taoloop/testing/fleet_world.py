@@ -1,9 +1,9 @@
 """The world of the engine contract: an agent whose every step can be held up, and a file that counts effects.
 
-A task is words: a tool to call (`pay_keyed`, `pay_probed`, `pay_plain` or `pay_asked`), and where to stop: `model` (in
-the model call), `before` (in the tool, its effect not done), `after` (in the tool, its effect done). Whoever reaches
-such a checkpoint writes a file `at-CHECKPOINT` and waits while the file `hold` is there. `poison` ends the process in the
-model call.
+A task is words: a tool to call (`pay_keyed`, `pay_probed`, `pay_plain` or `pay_asked`), and where to stop: `model`
+(in the model call), `before` (in the tool, its effect not done), `after` (in the tool, its effect done). Whoever
+reaches such a checkpoint writes a file `at-CHECKPOINT` and waits while the file `hold` is there. `poison` ends the
+process in the model call.
 """
 
 from __future__ import annotations
